@@ -1,0 +1,364 @@
+"""The nouns: labels, posteriors, a data set, and the rows that a score sees. All are checked once, here at the door."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from relook.errors import BadInput
+
+IntArray = NDArray[np.integer[Any]]
+FloatArray = NDArray[np.floating[Any]]
+
+CELLS = 65_536
+"""Cells of a block: it stays in the processor's cache, whatever the number of classes."""
+
+
+def blocks(items: int, width: int) -> Iterator[slice]:
+    """Yield slices of items whose rows of that width fill one cache-sized block each.
+
+    >>> [block.stop for block in blocks(5, 32_768)]
+    [2, 4, 5]
+    """
+    step = max(1, CELLS // max(width, 1))
+    for low in range(0, items, step):
+        yield slice(low, min(low + step, items))
+
+
+class Labels(msgspec.Struct, frozen=True, eq=False):
+    """The labels items came with, and the answers since.
+
+    `given` has one class an item (-1: unlabelled) or N x C counts; `answers` is N x C counts of new answers, or None.
+
+    >>> labels = Labels([0, 1, -1], 2, answers=[[0, 2], [0, 0], [0, 0]])
+    >>> labels.majority().tolist()
+    [1, 1, -1]
+    """
+
+    given: IntArray
+    classes: int
+    answers: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.classes < 1:
+            raise BadInput(f"labels: at least one class was needed, but {self.classes} came; name the classes")
+        given = _whole_numbers(self.given, "labels")
+        if given.ndim == 2:
+            _check_counts(given, self.classes, "labels")
+        elif given.ndim == 1:
+            _check_classes(given, self.classes)
+        else:
+            raise BadInput(f"labels: one class an item or N x C counts were needed, but shape {given.shape} came")
+        if not len(given):
+            raise BadInput("labels: at least one item was needed, but the set is empty; check the file")
+        msgspec.structs.force_setattr(self, "given", _frozen(given))
+        if self.answers is not None:
+            answers = _whole_numbers(self.answers, "answers")
+            _check_counts(answers, self.classes, "answers")
+            if len(answers) != len(given):
+                raise BadInput(f"answers: a row for each of {len(given)} items was needed, but {len(answers)} came")
+            msgspec.structs.force_setattr(self, "answers", _frozen(answers))
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    @property
+    def given_counts(self) -> IntArray:
+        """Given labels as N x C counts."""
+        return one_hot(self.given, self.classes) if self.given.ndim == 1 else self.given
+
+    @property
+    def counts(self) -> IntArray:
+        """Given labels and answers together, N x C."""
+        return self.given_counts if self.answers is None else self.given_counts + self.answers
+
+    def majority(self) -> IntArray:
+        """Return the class with most votes an item: the lowest one on a tie, -1 where there is no vote."""
+        return majority(self.counts)
+
+    def distribution(self) -> FloatArray:
+        """Return the votes of each item as shares, N x C; a row without votes stays zero."""
+        counts = self.counts.astype(np.float64)
+        return counts / np.maximum(counts.sum(1, keepdims=True), 1)
+
+    def fingerprint(self) -> str:
+        """Return a hash of the given labels."""
+        return fingerprint(self.given)
+
+
+class Posteriors(msgspec.Struct, frozen=True, eq=False):
+    """Class probabilities of M models for N items, M x N x C (one model may come as N x C).
+
+    `in_sample` says that the models were trained on these very items and labels.
+
+    >>> Posteriors([[.9, .1], [.2, .8]]).mean().shape
+    (2, 2)
+    """
+
+    values: FloatArray
+    in_sample: bool = False
+
+    def __post_init__(self) -> None:
+        values = self.values if isinstance(self.values, np.ndarray) else np.asarray(self.values)
+        if values.ndim == 2:
+            values = values[np.newaxis]
+        if values.ndim != 3 or 0 in values.shape:
+            raise BadInput(f"posteriors: N x C or M x N x C numbers were needed, but shape {values.shape} came")
+        if values.dtype.kind != "f":
+            raise BadInput(f"posteriors: probabilities were needed, but {values.dtype} came; were labels passed?")
+        for model in range(len(values)):
+            for block in blocks(*values.shape[1:]):
+                _check_probabilities(values[model, block], model, block.start)
+        msgspec.structs.force_setattr(self, "values", _frozen(values))
+
+    @property
+    def models(self) -> int:
+        """Number of models, M."""
+        return self.values.shape[0]
+
+    @property
+    def items(self) -> int:
+        """Number of items, N."""
+        return self.values.shape[1]
+
+    @property
+    def classes(self) -> int:
+        """Number of classes, C."""
+        return self.values.shape[2]
+
+    def mean(self) -> FloatArray:
+        """Return the models' average, N x C."""
+        return self.values[0] if self.models == 1 else self.values.mean(0)
+
+    def fingerprint(self) -> str:
+        """Return a hash of the content."""
+        return fingerprint(self.values)
+
+
+class Dataset(msgspec.Struct, frozen=True, eq=False):
+    """Items with the labels they came with and, in a simulation, their true label distributions.
+
+    `images[i]` is a uint8 array (H x W or H x W x 3), read when asked for; `features` is N x D.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    ids: Sequence[str]
+    given: Labels
+    truth: FloatArray | None = None
+    features: FloatArray | None = None
+    images: Sequence[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.classes) != self.given.classes:
+            raise BadInput(f"{self.name}: labels have {self.given.classes} classes, but {len(self.classes)} names came")
+        if len(set(self.ids)) != len(self.ids):
+            raise BadInput(f"{self.name}: ids must differ, but {_first_double(self.ids)!r} comes twice; make them unique")
+        for part in ("ids", "truth", "features", "images"):
+            column = getattr(self, part)
+            if column is not None and len(column) != len(self.given):
+                raise BadInput(f"{self.name}: {len(self.given)} items have labels, but {part} holds {len(column)}")
+        if self.truth is not None:
+            msgspec.structs.force_setattr(self, "truth", true_distribution(self.truth, len(self.classes)))
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    @property
+    def true_class(self) -> IntArray:
+        """The class that most people would say, the lowest one on a tie."""
+        if self.truth is None:
+            raise BadInput(f"{self.name}: the truth was needed, but this set has none; simulate on a set that has")
+        return self.truth.argmax(1)
+
+
+def true_distribution(truth: ArrayLike, classes: int) -> FloatArray:
+    """Return the truth as N x C shares, from shares, from counts of answers, or from one class an item.
+
+    >>> true_distribution([[3, 1], [0, 2]], 2).tolist()
+    [[0.75, 0.25], [0.0, 1.0]]
+    """
+    values = np.asarray(truth)
+    if values.ndim == 1 and values.dtype.kind in "iu":
+        _check_classes(values, classes)
+        if (values < 0).any():
+            raise BadInput(f"truth: every item needs a class, but item {int((values < 0).argmax())} has none")
+        values = one_hot(values, classes)
+    if values.ndim != 2 or values.shape[1] != classes:
+        raise BadInput(f"truth: N x {classes} shares or counts were needed, but shape {values.shape} came")
+    values = values.astype(np.float64)
+    totals = values.sum(1)
+    bad = ~(np.isfinite(totals) & (totals > 0) & (values.min(1) >= 0))
+    if bad.any():
+        row = int(bad.argmax())
+        raise BadInput(f"truth: rows must hold shares or counts of answers, but item {row} holds {_shown(values[row])}")
+    return _frozen(values / totals[:, np.newaxis])
+
+
+class Rows(msgspec.Struct, frozen=True, eq=False):
+    """What a score sees of n items: their numbers, votes and posteriors, each row an item, in C order.
+
+    `posteriors` is M x n x C or None; `given_labels` is one class a row (-1: unlabelled) or n x C counts.
+    """
+
+    items: IntArray
+    posteriors: FloatArray | None
+    given_labels: IntArray
+    answer_counts: IntArray | None = None
+    classes: int = 2
+    given_weight: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """Posteriors of every model, M x n x C."""
+        if self.posteriors is None:
+            raise BadInput("score: this rule needs class probabilities, but none came; pass them with --probabilities")
+        return self.posteriors
+
+    @property
+    def mean(self) -> FloatArray:
+        """Posteriors averaged over the models, n x C."""
+        values = self.probabilities
+        return values[0] if len(values) == 1 else values.mean(0)
+
+    @property
+    def given(self) -> FloatArray:
+        """Given labels as n x C counts."""
+        given = self.given_labels
+        return (one_hot(given, self.classes) if given.ndim == 1 else given).astype(np.float64)
+
+    @property
+    def answers(self) -> FloatArray:
+        """New answers, n x C counts."""
+        if self.answer_counts is None:
+            return np.zeros((len(self), self.classes))
+        return self.answer_counts.astype(np.float64)
+
+    @property
+    def votes(self) -> FloatArray:
+        """Given labels at their weight plus the answers, n x C."""
+        given = self.given * self.given_weight
+        return given if self.answer_counts is None else given + self.answer_counts
+
+    @property
+    def label(self) -> IntArray:
+        """The class with most votes, n: where nobody has voted the given one, -1 where there is none at all."""
+        given = self.given_labels if self.given_labels.ndim == 1 else majority(self.given_labels)
+        if self.answer_counts is None and self.given_labels.ndim == 1:
+            return given
+        label = majority(self.votes)
+        return np.where(label < 0, given, label)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether `label` alone tells all votes: one given label an item at most, and no answer."""
+        return self.answer_counts is None and self.given_labels.ndim == 1
+
+
+def one_hot(classes_of: IntArray, classes: int) -> IntArray:
+    """Return N x C counts of one vote an item; -1 gives a row of zeros.
+
+    >>> one_hot(np.array([1, -1]), 2).tolist()
+    [[0, 1], [0, 0]]
+    """
+    counts = np.zeros((len(classes_of), classes), np.int32)
+    labelled = np.flatnonzero(classes_of >= 0)
+    counts[labelled, classes_of[labelled]] = 1
+    return counts
+
+
+def majority(votes: NDArray[Any]) -> IntArray:
+    """Return the class with most votes an item, the lowest one on a tie, -1 for a row of zeros.
+
+    >>> majority(np.array([[1, 1], [0, 2], [0, 0]])).tolist()
+    [0, 1, -1]
+    """
+    top = votes.argmax(1)
+    return np.where(votes[np.arange(len(votes)), top] > 0, top, -1)
+
+
+def fingerprint(values: NDArray[Any]) -> str:
+    """Return a hash of an array's type, shape and content.
+
+    >>> fingerprint(np.arange(3)) == fingerprint(np.arange(3).copy())
+    True
+    """
+    digest = hashlib.blake2b(f"{values.dtype.str}{values.shape}".encode(), digest_size=16)
+    flat = values.reshape(-1) if values.flags.c_contiguous else values.ravel()
+    for block in blocks(flat.size, 1):
+        digest.update(flat[block].tobytes())
+    return digest.hexdigest()
+
+
+def _frozen(values: NDArray[Any]) -> NDArray[Any]:
+    view = np.ascontiguousarray(values).view() if not isinstance(values, np.memmap) else values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _whole_numbers(values: Any, where: str) -> IntArray:
+    array = np.asarray(values)
+    if array.dtype.kind in "iu":
+        return array
+    if array.dtype.kind != "f":
+        raise BadInput(f"{where}: whole numbers were needed, but {array.dtype} came; map class names to numbers first")
+    bad = ~(np.isfinite(array) & (array == np.floor(array)))
+    if bad.any():
+        row = int(np.argwhere(bad)[0][0])
+        raise BadInput(f"{where}: whole numbers were needed, but item {row} holds {_shown(array[row])}; were probabilities passed?")
+    return array.astype(np.int64)
+
+
+def _check_counts(counts: IntArray, classes: int, where: str) -> None:
+    if counts.ndim != 2 or counts.shape[1] != classes:
+        raise BadInput(f"{where}: N x {classes} counts were needed, but shape {counts.shape} came; one column a class")
+    if counts.size and counts.min() < 0:
+        row = int((counts.min(1) < 0).argmax())
+        raise BadInput(f"{where}: counts cannot be negative, but item {row} holds {_shown(counts[row])}")
+
+
+def _check_classes(given: IntArray, classes: int) -> None:
+    if given.size and (given.max() >= classes or given.min() < -1):
+        row = int(((given >= classes) | (given < -1)).argmax())
+        raise BadInput(
+            f"labels: classes 0 to {classes - 1} were needed (-1: unlabelled), but item {row} has {given[row]}; "
+            "are the labels of this data set?"
+        )
+
+
+def _check_probabilities(rows: FloatArray, model: int, first: int) -> None:
+    totals = rows @ np.ones(rows.shape[1], rows.dtype) if rows.dtype != np.float16 else rows.sum(1, dtype=np.float32)
+    allowed = 1e-2 if rows.dtype == np.float16 else 1e-3
+    # Comparisons are written so that NaN fails them.
+    if np.abs(totals - 1).max() <= allowed and rows.min() >= 0:
+        return
+    bad = ~((np.abs(totals - 1) <= allowed) & (rows.min(1) >= 0))
+    row = int(bad.argmax())
+    where = f"model {model}, item {first + row}"
+    if not np.isfinite(rows[row]).all():
+        raise BadInput(f"posteriors: probabilities were needed, but {where} holds {_shown(rows[row])}; predict it again")
+    if rows[row].min() < 0:
+        raise BadInput(f"posteriors: probabilities cannot be negative, but {where} holds {_shown(rows[row])}; were logits passed?")
+    raise BadInput(f"posteriors: rows must be probabilities, but {where} sums to {totals[row]:.3f}; were logits passed?")
+
+
+def _first_double(ids: Sequence[str]) -> str:
+    seen: set[str] = set()
+    for name in ids:
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""
+
+
+def _shown(row: NDArray[Any]) -> str:
+    values = [f"{value:.4g}" for value in np.atleast_1d(row)[:6]]
+    return "[" + ", ".join(values) + (", ...]" if np.size(row) > 6 else "]")
