@@ -1,0 +1,90 @@
+# Two commands do all the set-up: `make demo` installs the core and runs the main job, `make test` installs what the tests
+# need and runs them. Only python3 with venv, git and make are assumed.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install -c constraints.txt
+
+# The build backend comes in by its own door, which -c does not guard.
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+
+RECIPE := pyproject.toml constraints.txt
+
+.PHONY: help demo test check bench docs format browser clean
+
+help:
+	@echo "make demo    install the core and run the main job on handwritten digits (no network after the install)"
+	@echo "make test    install what the tests need and run all of them"
+	@echo "make check   format, lint, types, imports and the fast tests"
+	@echo "make format  put the code into the format that check asks for"
+	@echo "make bench   time relook beside its rivals"
+	@echo "make docs    write the command reference and build the pages into site/"
+	@echo "make clean   remove the environment and what the tools left behind"
+
+demo: $(VENV)/.core
+	@$(BIN)/relook demo
+
+# Laws are tried on more examples here than in `make check`, which must be fast.
+test: $(VENV)/.dev browser
+	@$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile laws
+
+check: $(VENV)/.dev
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+format: $(VENV)/.dev
+	@$(BIN)/ruff check --fix --exit-zero .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.dev
+	@$(BIN)/python -m benchmarks.speed
+
+docs: $(VENV)/.docs
+	@$(BIN)/python -m tests.reference
+	@$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) build dist site .coverage htmlcov .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# The environment. A stamp says what was installed and is older than the recipe when that has changed.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "relook: Python 3.11 or later was needed, but $$($(PYTHON) -V 2>&1) came;" \
+	    "name another one, for example: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { rm -rf $(VENV); \
+	  echo "relook: Python's venv was needed, but $(PYTHON) cannot make one;" \
+	    "on Debian or Ubuntu: sudo apt-get install python3-venv" >&2; exit 1; }
+
+$(VENV)/.core: $(RECIPE) | $(BIN)/python
+	@echo "Installing relook into $(VENV) ..."
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/.dev: $(RECIPE) | $(BIN)/python
+	@echo "Installing relook and what its tests need into $(VENV) ..."
+	@$(PIP) -e ".[dev]"
+	@touch $(VENV)/.core $@
+
+$(VENV)/.docs: $(RECIPE) | $(VENV)/.dev
+	@echo "Installing what the pages need into $(VENV) ..."
+	@$(PIP) -e ".[dev,docs]"
+	@touch $@
+
+# A test that takes the `chromium` fixture draws a page in a real browser. It is tried once, by apt, where that needs no
+# password; a test without its browser is skipped, and pytest's last lines say so.
+browser: $(VENV)/.dev
+	@grep -rqE 'def test_.*\bchromium\b' tests || exit 0; \
+	command -v chromium chromium-browser google-chrome >/dev/null && exit 0; \
+	[ ! -e $(VENV)/.browser ] || exit 0; touch $(VENV)/.browser; \
+	command -v apt-get >/dev/null || exit 0; \
+	as=; [ "$$(id -u)" = 0 ] || { as="sudo -n"; $$as true 2>/dev/null || exit 0; }; \
+	echo "Installing chromium by apt, for the test that draws the report (five minutes at most) ..."; \
+	$$as timeout 300 sh -c 'export DEBIAN_FRONTEND=noninteractive; apt-get -qq update; \
+	  apt-get -qq -y --no-install-recommends install chromium' </dev/null >/dev/null 2>&1 || \
+	  echo "Chromium could not be installed; its test will be skipped."
