@@ -1,0 +1,57 @@
+"""What all tests share: where the real data lie, a browser, and how many examples a law is tried on."""
+
+import os
+import shutil
+from collections.abc import Generator
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIRED = os.environ.get("RELOOK_REQUIRE_DATA", "") not in ("", "0")
+
+# A loaded machine is no failure of a law, so there is no deadline and no complaint about slow examples.
+_shared = hypothesis.settings(
+    deadline=None,
+    derandomize="CI" in os.environ,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.register_profile("relook", _shared, max_examples=100)
+hypothesis.settings.register_profile("laws", _shared, max_examples=500)
+hypothesis.settings.load_profile("relook")
+
+
+def data_folder() -> Path:
+    """Return where the real data would lie: RELOOK_DATA, else shared/data beside the checkout."""
+    return Path(os.environ.get("RELOOK_DATA") or ROOT.parent / "shared" / "data")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data; a test that needs it is skipped elsewhere."""
+    folder = data_folder()
+    if not folder.is_dir():
+        pytest.skip(f"real data: no folder {folder}; set RELOOK_DATA to where they lie")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The browser's program; a test that draws a page is skipped without one."""
+    for name in (os.environ.get("RELOOK_CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome"):
+        program = shutil.which(name) if name else None
+        if program:
+            return program
+    pytest.skip("browser: no chromium on the path; install it, or set RELOOK_CHROMIUM to the program")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn the skip of a test that needs the real data into a failure where the data must be there."""
+    report = yield
+    if REQUIRED and report.skipped and "data_dir" in getattr(item, "fixturenames", ()):
+        report.outcome = "failed"
+        report.longrepr = f"RELOOK_REQUIRE_DATA is set, but this test was skipped: {report.longrepr}"
+    return report
