@@ -51,7 +51,8 @@ def chromium() -> str:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn the skip of a test that needs the real data into a failure where the data must be there."""
     report = yield
-    if REQUIRED and report.skipped and "data_dir" in getattr(item, "fixturenames", ()):
+    wanted = "data_dir" in getattr(item, "fixturenames", ()) and not hasattr(report, "wasxfail")
+    if REQUIRED and report.skipped and wanted:
         report.outcome = "failed"
         report.longrepr = f"RELOOK_REQUIRE_DATA is set, but this test was skipped: {report.longrepr}"
     return report
