@@ -46,7 +46,8 @@ bench: $(VENV)/.dev
 
 docs: $(VENV)/.docs
 	@$(BIN)/python -m tests.reference
-	@$(BIN)/mkdocs build --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Wrote docs/cli.md and site/index.html"
 
 clean:
 	rm -rf $(VENV) build dist site .coverage htmlcov .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
