@@ -25,14 +25,16 @@ class AnswerModel(msgspec.Struct, frozen=True):
 
     def sharpened(self, posteriors: FloatArray) -> FloatArray:
         """Return R, n x C: posteriors to the power of `sharpness`, kept off zero."""
-        powered = np.square(posteriors) if self.sharpness == 2.0 else np.power(posteriors, self.sharpness)
-        totals = np.add.reduce(powered, axis=1, keepdims=True)
-        return 0.99 * (powered / totals) + 0.001
+        powered = posteriors * posteriors if self.sharpness == 2.0 else posteriors**self.sharpness
+        powered *= 0.99 / np.add.reduce(powered, axis=1, keepdims=True)
+        powered += 0.001
+        return powered
 
-    def answer_logs(self, sharpened: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return log q(c | y) for y other than c and for y = c, each n x C."""
-        wrong = (1 - self.eps) * self.kappa * sharpened + self.eps / sharpened.shape[1]
-        return np.log(wrong), np.log(wrong + (1 - self.eps) * (1 - self.kappa))
+    def answer_chances(self, sharpened: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return q(c | y) for y other than c and for y = c, each n x C."""
+        wrong = sharpened * ((1 - self.eps) * self.kappa)
+        wrong += self.eps / sharpened.shape[1]
+        return wrong, wrong + (1 - self.eps) * (1 - self.kappa)
 
     def belief(self, rows: Rows) -> FloatArray:
         """Return the belief about each item's class, n x C.
@@ -43,16 +45,17 @@ class AnswerModel(msgspec.Struct, frozen=True):
         [[0.067, 0.933]]
         """
         sharpened = self.sharpened(rows.mean.astype(np.float64, copy=False))
-        wrong, right = self.answer_logs(sharpened)
-        return self.given_answers(rows, sharpened, right - wrong)
+        wrong, right = self.answer_chances(sharpened)
+        return self.after_answers(rows, sharpened, np.log(right) - np.log(wrong))
 
-    def given_answers(self, rows: Rows, sharpened: FloatArray, gain: FloatArray) -> FloatArray:
+    def after_answers(self, rows: Rows, sharpened: FloatArray, gain: FloatArray) -> FloatArray:
         """Return the belief from R and the log likelihood ratio that one answer for a class gives it."""
         logs = np.log(sharpened)
         if rows.answer_counts is not None:
-            logs += rows.answers * gain
+            logs += rows.answer_counts * gain
         if self.given_bonus:
             logs += rows.given * self.given_bonus
         logs -= np.maximum.reduce(logs, axis=1, keepdims=True)
-        likelihood = np.exp(logs)
-        return likelihood / np.add.reduce(likelihood, axis=1, keepdims=True)
+        likelihood = np.exp(logs, out=logs)
+        likelihood /= np.add.reduce(likelihood, axis=1, keepdims=True)
+        return likelihood

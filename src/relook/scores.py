@@ -102,19 +102,27 @@ class ValuePerAnswer(msgspec.Struct, frozen=True):
     def __call__(self, rows: Rows) -> FloatArray:
         """Return the value of each row."""
         sharpened = self.model.sharpened(rows.mean.astype(np.float64, copy=False))
-        wrong, right = self.model.answer_logs(sharpened)
-        belief = self.model.given_answers(rows, sharpened, right - wrong)
+        wrong, right = self.model.answer_chances(sharpened)
+        log_wrong, log_right = np.log(wrong), np.log(right)
+        belief = self.model.after_answers(rows, sharpened, log_right - log_wrong)
         votes, label, picked = rows.votes, rows.label, np.arange(len(rows))
-        needed = np.maximum(votes[picked, label][:, np.newaxis] - votes + self.lead, self.agree - votes)
-        needed = np.maximum(np.ceil(needed), 1)
-        gained = belief * np.exp(needed * right)
-        lost = np.exp(needed * wrong)
-        spared = (needed - 1) * (np.exp(wrong) + (np.exp(right) - np.exp(wrong)) * belief)
-        for quantity in (gained, lost, spared):
-            quantity[picked, label] = np.where(label >= 0, 0, quantity[picked, label])
+        needed = (votes[picked, label] + self.lead)[:, np.newaxis] - votes
+        if self.agree:
+            needed = np.maximum(needed, self.agree - votes)
+        needed = np.ceil(np.maximum(needed, 1, out=needed), out=needed)
         kept = np.where(label >= 0, belief[picked, label], 0)
-        value = np.add.reduce(gained, axis=1) - kept * np.add.reduce(lost, axis=1)
-        return value / (1 + np.add.reduce(spared, axis=1))
+        spared = (right - wrong) * belief
+        spared += wrong
+        spared *= needed - 1
+        log_right *= needed
+        log_wrong *= needed
+        gained = np.exp(log_right, out=log_right)
+        gained *= belief
+        gained -= kept[:, np.newaxis] * np.exp(log_wrong, out=log_wrong)
+        # The sums run over the other classes: the label's own terms are left out.
+        for terms in (gained, spared):
+            terms[picked, label] = np.where(label >= 0, 0, terms[picked, label])
+        return np.add.reduce(gained, axis=1) / (1 + np.add.reduce(spared, axis=1))
 
 
 class TrueValue(msgspec.Struct, frozen=True, eq=False):

@@ -23,16 +23,16 @@ class Stop(Protocol):
 
 
 class Majority(msgspec.Struct, frozen=True):
-    """A class has more votes than any other: the paper's rule.
+    """A class has more votes than any other, and there is more than one vote: the paper's rule.
 
-    >>> Majority()([2, 1, 0], None), Majority()([1, 1, 0], None)
-    (True, False)
+    >>> Majority()([2, 1, 0], None), Majority()([1, 1, 0], None), Majority()([1, 0, 0], None)
+    (True, False, False)
     """
 
     uses_belief: ClassVar[bool] = False
 
     def __call__(self, votes: Sequence[float], belief: FloatArray | None) -> bool:
-        return votes.count(max(votes)) == 1
+        return votes.count(max(votes)) == 1 and sum(votes) > 1
 
 
 class Agree(msgspec.Struct, frozen=True):

@@ -203,7 +203,8 @@ def true_distribution(truth: ArrayLike, classes: int) -> FloatArray:
 class Rows(msgspec.Struct, frozen=True, eq=False):
     """What a score sees of n items: their numbers, votes and posteriors, each row an item, in C order.
 
-    `posteriors` is M x n x C or None; `given_labels` is one class a row (-1: unlabelled) or n x C counts.
+    `posteriors` is M x n x C or None; `given_labels` is one class a row (-1: unlabelled) or n x C counts. A caller that has
+    counted the votes hands them over as `vote_counts`.
     """
 
     items: IntArray
@@ -212,6 +213,7 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
     answer_counts: IntArray | None = None
     classes: int = 2
     given_weight: float = 1.0
+    vote_counts: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.items)
@@ -245,17 +247,20 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
     @property
     def votes(self) -> FloatArray:
         """Given labels at their weight plus the answers, n x C."""
+        if self.vote_counts is not None:
+            return self.vote_counts
         given = self.given * self.given_weight
         return given if self.answer_counts is None else given + self.answer_counts
 
     @property
     def label(self) -> IntArray:
         """The class with most votes, n: where nobody has voted the given one, -1 where there is none at all."""
-        given = self.given_labels if self.given_labels.ndim == 1 else majority(self.given_labels)
-        if self.answer_counts is None and self.given_labels.ndim == 1:
-            return given
+        if self.untouched:
+            return self.given_labels
         label = majority(self.votes)
-        return np.where(label < 0, given, label)
+        if label.min() >= 0:
+            return label
+        return np.where(label < 0, self.given_labels if self.given_labels.ndim == 1 else majority(self.given_labels), label)
 
     @property
     def untouched(self) -> bool:

@@ -1,0 +1,4 @@
+"""placeholder"""
+import msgspec
+class ActiveLab(msgspec.Struct, frozen=True):
+    pass

@@ -1,0 +1,440 @@
+"""The one state machine: who is asked about what, and what their answers settle.
+
+The simulator drives it in a `for` loop and a server will drive it by two routes. It decides, writes the decision down as an
+event, and the ledger applies that event; `replay` applies the same events again and stands where the writer stood.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+
+from relook import __version__
+from relook.belief import AnswerModel
+from relook.errors import BadInput, BadLog, NotAllowed
+from relook.events import (
+    CANNOT_TELL,
+    DISPUTED,
+    NONE_OF_THESE,
+    OUTSIDE,
+    SCHEMA,
+    STATUS,
+    UNCLEAR,
+    UNSETTLED,
+    Answer,
+    Closed,
+    Event,
+    Expired,
+    Lease,
+    Ranking,
+    Skipped,
+    Started,
+    Undone,
+)
+from relook.ledger import Item, Ledger
+from relook.queue import FIRST, Queue
+from relook.scores import Score, checked, is_rowwise, score_items
+from relook.stopping import Majority, Stop, as_record
+from relook.types import FloatArray, IntArray, Labels, Posteriors, Rows
+
+
+class Policy(msgspec.Struct, frozen=True, eq=False):
+    """What is asked next and when it is settled.
+
+    `returns` says whether a settled item may come back; `given_weight` how many votes a given label has (1: the paper's, 0:
+    only people count); `batch` after how many answers items that changed are scored anew.
+    """
+
+    name: str
+    score: Score
+    stop: Stop = Majority()
+    returns: bool = False
+    given_weight: float = 1.0
+    batch: int = 1
+
+    def record(self) -> dict[str, Any]:
+        """Return the policy as it stands in a log."""
+        rules = {"score": as_record(self.score), "stop": as_record(self.stop)}
+        plain = {"returns": self.returns, "given_weight": self.given_weight, "batch": self.batch}
+        return {"name": self.name} | rules | plain
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """What else is agreed at the start: how long a lease lasts, how many people there are (None: no end of them), the seed."""
+
+    lease_seconds: float = 3600.0
+    panel: int | None = None
+    seed: int = 0
+    ids: str | None = None
+
+
+class Campaign:
+    """A relabelling campaign: `ask` for the next item, `tell` the answer, until the budget is spent or nothing is left.
+
+    >>> from relook.scores import margin
+    >>> given, posteriors = Labels([0, 0], 2), Posteriors([[.9, .1], [.2, .8]])
+    >>> campaign = Campaign(given, Policy("margin", margin), budget=2, posteriors=posteriors)
+    >>> lease = campaign.ask("Ada")
+    >>> lease.item, campaign.tell(lease, 1).verdict == UNSETTLED, campaign.ask("Ada").item
+    (1, True, 0)
+    """
+
+    def __init__(
+        self, given: Labels, policy: Policy, *, budget: int, posteriors: Posteriors | None = None, terms: Terms = Terms(), now: float = 0.0
+    ) -> None:
+        _check_start(given, policy, budget, posteriors, terms)
+        started = Started(
+            SCHEMA, __version__, given.fingerprint(), len(given), given.classes, budget, policy.record(),
+            terms.lease_seconds, terms.panel, terms.seed, terms.ids, now,
+        )  # fmt: skip
+        self._set_up(given, policy, started)
+        self.rank(posteriors, now=now)
+
+    def _set_up(self, given: Labels, policy: Policy, started: Started) -> None:
+        self.policy = policy
+        self.events: list[Event] = [started]
+        self.ledger = Ledger(given, started)
+        self._score = policy.score
+        self._posteriors: Posteriors | None = None
+        self._queue: Queue
+        self._natural: dict[int, float] = {}
+        self._changed: dict[int, None] = {}
+        self._catching_up = False
+
+    def ask(self, annotator: str | None = None, now: float = 0.0) -> Lease | None:
+        """Lease the item that is worth most to this annotator, or return None: nothing for them, or no budget left.
+
+        Without a name each call is somebody new, as the paper's simulation has it.
+        """
+        self._pass_time(now)
+        ledger = self.ledger
+        if ledger.spent + ledger.reserved >= ledger.budget or ledger.closed:
+            return None
+        item = self._queue.take(annotator)
+        if item is None:
+            return None
+        state = ledger.items.get(item)
+        nth = len(state.answers) if state is not None else 0
+        lease = Lease(ledger.last_lease + 1, item, annotator, nth, now, now + ledger.started.lease_seconds)
+        ledger.lease(lease)
+        self.events.append(lease)
+        return lease
+
+    def tell(self, lease: Lease, answer: int, now: float = 0.0) -> Answer:
+        """Take an answer: a class, `CANNOT_TELL` or `NONE_OF_THESE`. One that comes too late is kept but does not count.
+
+        The same answer told twice is one answer; another one to the same lease is refused.
+        """
+        self._pass_time(now)
+        ledger = self.ledger
+        number, item = lease.number, lease.item
+        if not NONE_OF_THESE <= answer < ledger.given.classes:
+            raise BadInput(f"answer: a class from 0 to {ledger.given.classes - 1}, -1 or -2 was needed, but {answer} came; ask again")
+        if number not in ledger.leases:
+            return self._late(lease, answer, now)
+        state = ledger.items[item]
+        verdict = self._verdict(item, state, answer)
+        event = Answer(number, item, lease.annotator, answer, ledger.ranking, True, verdict, now)
+        ledger.answer(event)
+        self.events.append(event)
+        self._requeue(item, state)
+        return event
+
+    def skip(self, lease: Lease, now: float = 0.0) -> None:
+        """Give an item back unanswered, free of charge; this person sees it again after everything else."""
+        self._pass_time(now)
+        self._need_open(lease)
+        self._record(Skipped(lease.number, now))
+        self._offer(lease.item, self.ledger.items[lease.item])
+
+    def undo(self, annotator: str | None, k: int = 1, now: float = 0.0) -> list[Undone]:
+        """Take back this annotator's last k answers, newest first: each returns to the budget and its item is judged again."""
+        self._pass_time(now)
+        standing = self.ledger.standing.get(annotator, [])
+        if self.ledger.closed:
+            raise NotAllowed("undo: an open campaign was needed, but this one is closed; reopen it first")
+        if not 1 <= k <= len(standing):
+            raise NotAllowed(f"undo: {annotator} has {len(standing)} answers that stand, but {k} were to be undone; undo fewer")
+        return [self._undo(standing[-1], now) for _ in range(k)]
+
+    def rank(self, posteriors: Posteriors | None, *, score: Score | None = None, now: float = 0.0) -> Ranking:
+        """Order all items anew, by these posteriors and, if given, another score."""
+        self._pass_time(now)
+        if score is not None:
+            self.policy = msgspec.structs.replace(self.policy, score=score)
+        self._install(posteriors)
+        fingerprint = None if posteriors is None else posteriors.fingerprint()
+        in_sample = posteriors is not None and posteriors.in_sample
+        event = Ranking(self.ledger.ranking + 1, as_record(self._score), fingerprint, in_sample, now)
+        self._record(event)
+        return event
+
+    def close(self, now: float = 0.0) -> None:
+        """End the campaign: open leases expire, and later answers are kept but do not count."""
+        self._pass_time(now)
+        for number in list(self.ledger.leases):
+            self._expire(number, now)
+        self._record(Closed(now))
+
+    @classmethod
+    def replay(
+        cls, events: Sequence[Event], given: Labels, policy: Policy, *, rankings: Mapping[int, Posteriors | None]
+    ) -> Self:
+        """Return the campaign that wrote these events, standing where it stood.
+
+        Facts come from the events alone; the queue is rebuilt from the posteriors of the last ranking, by its number.
+        """
+        started = _started(events, given, policy)
+        campaign = cls.__new__(cls)
+        campaign._set_up(given, policy, started)
+        campaign._catching_up = policy.batch == 1
+        last = max((n for n, event in enumerate(events) if type(event) is Ranking), default=0)
+        if not last:
+            raise BadLog("log: a ranking was needed after the start, but none came; was the log cut?")
+        for place in range(1, len(events)):
+            if place == last:
+                campaign._install(_ranking_of(events[last], rankings))
+            campaign.ledger.apply(events[place])
+            if place > last:
+                campaign._follow(events[place])
+        campaign.events = list(events)
+        if campaign._catching_up:
+            campaign._catching_up = False
+            campaign._rescore_changed()
+        return campaign
+
+    @property
+    def spent(self) -> int:
+        """Answers paid for."""
+        return self.ledger.spent
+
+    @property
+    def reserved(self) -> int:
+        """Answers that somebody is about to give."""
+        return self.ledger.reserved
+
+    @property
+    def budget(self) -> int:
+        """Answers that may be paid for."""
+        return self.ledger.budget
+
+    def verdict(self, item: int) -> int:
+        """Return the class an item is settled as, or why it is not: UNSETTLED, UNCLEAR, OUTSIDE or DISPUTED."""
+        state = self.ledger.items.get(item)
+        return UNSETTLED if state is None else state.verdict
+
+    def status(self, item: int) -> str:
+        """Return an item's verdict in a word: settled, unsettled, unclear, outside or disputed."""
+        return STATUS.get(self.verdict(item), "settled")
+
+    def labels(self) -> Labels:
+        """Return the labels as they stand, answers included."""
+        return self.ledger.labels()
+
+    def final(self) -> IntArray:
+        """Return the label of every item: what it was settled as, else the given one."""
+        return self.ledger.final()
+
+    def _record(self, event: Event) -> None:
+        self.ledger.apply(event)
+        self.events.append(event)
+
+    def _pass_time(self, now: float) -> None:
+        ledger = self.ledger
+        if not now >= ledger.now:
+            raise BadInput(f"time: it must not go back, but {now} came after {ledger.now}; use a clock that never does")
+        deadlines = ledger.deadlines
+        while deadlines and deadlines[0][0] <= now:
+            number = deadlines.popleft()[1]
+            if number in ledger.leases:
+                self._expire(number, now)
+
+    def _expire(self, number: int, now: float) -> None:
+        item = self.ledger.leases[number].item
+        self._record(Expired(number, now))
+        self._offer(item, self.ledger.items[item])
+
+    def _late(self, lease: Lease, answer: int, now: float) -> Answer:
+        known = self.ledger.answered.get(lease.number)
+        if known is not None and known.answer == answer:
+            return known
+        if known is not None:
+            raise NotAllowed(f"answer: lease {lease.number} was answered with {known.answer}, but {answer} came; undo the first one")
+        self._need_known(lease)
+        event = Answer(lease.number, lease.item, lease.annotator, answer, self.ledger.ranking, False, self.verdict(lease.item), now)
+        self._record(event)
+        return event
+
+    def _need_open(self, lease: Lease) -> None:
+        if lease.number not in self.ledger.leases:
+            raise NotAllowed(f"lease {lease.number}: an open lease was needed, but it has ended; ask for another item")
+
+    def _need_known(self, lease: Lease) -> None:
+        if self.ledger.ended.get(lease.number) != lease.item:
+            raise BadInput(f"lease {lease.number}: a lease of this campaign was needed, but it never gave this one; ask for an item")
+
+    def _undo(self, answer: Answer, now: float) -> Undone:
+        state = self.ledger.items[answer.item]
+        verdict = self._verdict_without(answer, state)
+        event = Undone(answer.lease, answer.item, answer.answer, verdict, now)
+        self._record(event)
+        self._requeue(answer.item, state)
+        return event
+
+    def _verdict(self, item: int, state: Item, answer: int) -> int:
+        """Judge the item as it will stand with this answer."""
+        state.answers.append(answer)
+        if answer >= 0:
+            state.votes[answer] += 1
+        try:
+            return self._judge(item, state)
+        finally:
+            state.answers.pop()
+            if answer >= 0:
+                state.votes[answer] -= 1
+
+    def _verdict_without(self, answer: Answer, state: Item) -> int:
+        trial = Item(list(state.votes))
+        trial.answers = list(state.answers)
+        trial.answers.remove(answer.answer)
+        if answer.answer >= 0:
+            trial.votes[answer.answer] -= 1
+        return self._judge(answer.item, trial)
+
+    def _judge(self, item: int, state: Item) -> int:
+        answers, stop = state.answers, self.policy.stop
+        if answers and max(answers) >= 0:
+            if stop.uses_belief:
+                belief = self._belief(item, state)
+                if stop(state.votes, belief):
+                    return int(belief.argmax())
+            elif stop(state.votes, None):
+                return state.votes.index(max(state.votes))
+        if answers.count(CANNOT_TELL) >= 2:
+            return UNCLEAR
+        if answers.count(NONE_OF_THESE) >= 2:
+            return OUTSIDE
+        panel = self.ledger.started.panel
+        return DISPUTED if panel is not None and len(answers) >= panel else UNSETTLED
+
+    def _belief(self, item: int, state: Item) -> FloatArray:
+        model: AnswerModel = getattr(self.policy.stop, "model", AnswerModel())
+        return model.belief(self._rows([item], [state]))[0]
+
+    def _rows(self, items: list[int], states: list[Item]) -> Rows:
+        given, posteriors = self.ledger.given, self._posteriors
+        numbers = np.array(items)
+        return Rows(
+            numbers,
+            None if posteriors is None else posteriors.values.take(numbers, axis=1),
+            given.given[numbers],
+            np.array([state.counts(given.classes) for state in states]),
+            given.classes,
+            self.policy.given_weight,
+            np.array([state.votes for state in states], np.float64),
+        )
+
+    def _install(self, posteriors: Posteriors | None) -> None:
+        self._posteriors = posteriors
+        labels = self.ledger.labels()
+        fit = getattr(self.policy.score, "fit", None)
+        self._score = self.policy.score if fit is None else fit(labels, posteriors)
+        scores = score_items(self._score, labels, posteriors, given_weight=self.policy.given_weight)
+        self._queue = Queue(scores, self.ledger)
+        self._natural.clear()
+        self._changed.clear()
+        for item, state in self.ledger.items.items():
+            if state.lease is None:
+                self._place(item, state)
+
+    def _requeue(self, item: int, state: Item) -> None:
+        """Find an item whose answers changed its new place."""
+        if state.verdict == UNSETTLED and state.answers:
+            self._changed.pop(item, None)
+            self._natural.pop(item, None)
+            if state.lease is None:
+                self._queue.announce(item, FIRST)
+        elif state.verdict == UNSETTLED or (state.verdict >= 0 and self.policy.returns):
+            self._queue.withdraw(item)
+            self._changed[item] = None
+        else:
+            self._queue.withdraw(item)
+        if self._changed and self.ledger.counted % self.policy.batch == 0 and not self._catching_up:
+            self._rescore_changed()
+
+    def _offer(self, item: int, state: Item) -> None:
+        """Put an item back that was leased in vain."""
+        if item not in self._changed:
+            self._place(item, state)
+        elif self.policy.batch == 1 and not self._catching_up:
+            self._rescore_changed()
+
+    def _place(self, item: int, state: Item) -> None:
+        if state.verdict == UNSETTLED and state.answers:
+            self._queue.announce(item, FIRST)
+        elif state.verdict == UNSETTLED or (state.verdict >= 0 and self.policy.returns):
+            natural = self._natural.get(item)
+            self._queue.announce(item, self._queue.score(item) if natural is None else natural)
+
+    def _rescore_changed(self) -> None:
+        known = self.ledger.items
+        free = [item for item in self._changed if known[item].lease is None]
+        if not is_rowwise(self._score):
+            # What is settled waits for the next ranking: by its old score it would come back at once.
+            free = [item for item in free if known[item].verdict == UNSETTLED]
+        elif free:
+            scores = checked(self._score(self._rows(free, [known[item] for item in free])), slice(0, len(free)))
+            self._natural.update(zip(free, scores.tolist(), strict=True))
+        for item in free:
+            del self._changed[item]
+            self._place(item, known[item])
+
+    def _follow(self, event: Event) -> None:
+        """Keep the queue of a replay in step with the events after its ranking."""
+        if isinstance(event, Lease):
+            self._queue.withdraw(event.item)
+        elif (isinstance(event, Answer) and event.counted) or isinstance(event, Undone):
+            self._requeue(event.item, self.ledger.items[event.item])
+        elif isinstance(event, Expired | Skipped):
+            item = self.ledger.ended[event.lease]
+            self._offer(item, self.ledger.items[item])
+
+
+def _check_start(given: Labels, policy: Policy, budget: int, posteriors: Posteriors | None, terms: Terms) -> None:
+    if budget < 0:
+        raise BadInput(f"budget: a number of answers was needed, but {budget} came; pass 0 or more")
+    if policy.batch < 1:
+        raise BadInput(f"policy {policy.name}: a batch of at least 1 answer was needed, but {policy.batch} came")
+    if not (policy.given_weight >= 0 and np.isfinite(policy.given_weight)):
+        raise BadInput(f"policy {policy.name}: the given label needs a weight of 0 or more, but {policy.given_weight} came")
+    if not 0 < terms.lease_seconds < np.inf:
+        raise BadInput(f"lease: a number of seconds above 0 was needed, but {terms.lease_seconds} came")
+    if terms.panel is not None and terms.panel < 1:
+        raise BadInput(f"panel: at least one person was needed, but {terms.panel} came; leave it out for no limit")
+    if policy.stop.uses_belief and posteriors is None:
+        raise BadInput(f"policy {policy.name}: its stopping rule needs class probabilities, but none came; pass posteriors")
+
+
+def _started(events: Sequence[Event], given: Labels, policy: Policy) -> Started:
+    started = events[0] if events else None
+    if not isinstance(started, Started):
+        raise BadLog(f"log: it must begin with the start of a campaign, but {type(started).__name__} came; was the log cut?")
+    if started.schema > SCHEMA:
+        raise BadLog(f"log: relook {started.software} wrote schema {started.schema}, but this one reads {SCHEMA}; install a newer relook")
+    if started.given != given.fingerprint() or started.classes != given.classes:
+        raise BadLog("log: the given labels of its campaign were needed, but others came; pass the labels it began with")
+    if started.policy != policy.record() and started.policy["name"] == policy.name:
+        raise BadLog(f"log: policy {policy.name} had other settings, {started.policy}; pass the policy it began with")
+    if started.policy["name"] != policy.name:
+        raise BadLog(f"log: policy {started.policy['name']} was needed, but {policy.name} came; pass the policy it began with")
+    return started
+
+
+def _ranking_of(event: Event, rankings: Mapping[int, Posteriors | None]) -> Posteriors | None:
+    assert isinstance(event, Ranking)
+    posteriors = rankings.get(event.number)
+    found = None if posteriors is None else posteriors.fingerprint()
+    if found != event.posteriors:
+        raise BadLog(f"ranking {event.number}: posteriors {event.posteriors} were needed, but {found} came; pass the file it used")
+    return posteriors

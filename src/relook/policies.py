@@ -1,0 +1,166 @@
+"""Named policies, and rules of one's own from a file or package."""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from relook.activelab import ActiveLab
+from relook.campaign import Policy
+from relook.errors import BadInput
+from relook.scores import (
+    RandomOrder,
+    Score,
+    TrueValue,
+    ValuePerAnswer,
+    ambiguity,
+    bald,
+    is_rowwise,
+    margin,
+    noisiness,
+    phi,
+    phi_clipped,
+    phi_ensemble,
+    rows_of,
+    self_confidence,
+)
+from relook.stopping import Agree, Majority, Margin, Stop
+from relook.types import FloatArray, Labels, Posteriors, one_hot
+
+
+class Setting(msgspec.Struct, frozen=True, eq=False):
+    """What a policy may depend on besides its name; only the bounds look at the truth."""
+
+    truth: FloatArray | None = None
+    seed: int = 0
+    stop: Stop = Majority()
+    given_weight: float = 1.0
+    batch: int = 1
+
+
+def _one_pass(score: Score) -> Callable[[str, Setting], Policy]:
+    return lambda name, setting: Policy(name, score, setting.stop, False, setting.given_weight, setting.batch)
+
+
+def _default(name: str, setting: Setting) -> Policy:
+    agree = float(setting.stop.k) if isinstance(setting.stop, Agree) else 0.0
+    lead = float(setting.stop.k) if isinstance(setting.stop, Margin) else 1.0
+    score = ValuePerAnswer(agree=agree, lead=lead)
+    return Policy(name, score, setting.stop, True, setting.given_weight, setting.batch)
+
+
+def _random(name: str, setting: Setting) -> Policy:
+    return _one_pass(RandomOrder(setting.seed))(name, setting)
+
+
+def _oracle(name: str, setting: Setting) -> Policy:
+    truth = _truth(name, setting)
+    score = TrueValue(one_hot(truth.argmax(1), truth.shape[1]).astype(np.float64)) if name == "minimal" else TrueValue(truth)
+    return Policy(name, score, setting.stop, name == "oracle", setting.given_weight, setting.batch)
+
+
+def _activelab(name: str, setting: Setting) -> Policy:
+    return Policy(name, ActiveLab(), setting.stop, True, setting.given_weight, setting.batch)
+
+
+POLICIES: dict[str, tuple[Callable[[str, Setting], Policy], str]] = {
+    "default": (_default, "value per answer; asks again while doubt remains"),
+    "paper": (_one_pass(phi), "noisiness minus ambiguity, the paper's equation; one pass"),
+    "paper-code": (_one_pass(phi_clipped), "the paper's released code: ambiguity counts only above 0.3 log C; one pass"),
+    "ce": (_one_pass(noisiness), "noisiness alone; one pass"),
+    "entropy": (_one_pass(ambiguity), "ambiguity alone; one pass"),
+    "margin": (_one_pass(margin), "likeliest other class against the label; one pass"),
+    "self-confidence": (_one_pass(self_confidence), "one minus the label's probability; one pass"),
+    "bald": (_one_pass(bald), "what several models disagree about; one pass"),
+    "phi-ensemble": (_one_pass(phi_ensemble), "the paper's equation, entropy marginalised over several models; one pass"),
+    "ce-ensemble": (_one_pass(noisiness), "noisiness by the average of several models; one pass"),
+    "activelab": (_activelab, "the ordering of ActiveLab, a rival; asks again"),
+    "random": (_random, "a random order; one pass"),
+    "oracle": (_oracle, "knows the true distributions; asks again (a bound)"),
+    "oracle-once": (_oracle, "knows the true distributions; one pass (a bound)"),
+    "minimal": (_oracle, "knows what is wrong, and its annotator never errs (a bound)"),
+}
+"""Every named policy: how it is made, and what it does in a line."""
+
+ENSEMBLES = ("bald", "phi-ensemble", "ce-ensemble")
+"""Policies that mean nothing with a single model."""
+
+BOUNDS = ("oracle", "oracle-once", "minimal")
+"""Policies that look at the truth: bounds to compare with, not rules to use."""
+
+
+def named(text: str, setting: Setting = Setting()) -> Policy:
+    """Return the policy a user means by a name, or by `file.py:function` or `package.module:name` for a rule of their own.
+
+    >>> named("paper").returns, named("default").returns
+    (False, True)
+    """
+    if text in POLICIES:
+        return POLICIES[text][0](text, setting)
+    if ":" in text:
+        return _own(text, setting)
+    raise BadInput(f"policy: one of {', '.join(POLICIES)}, or mine.py:function, was needed, but {text!r} came; check the spelling")
+
+
+def _own(text: str, setting: Setting) -> Policy:
+    rule = _loaded(text)
+    name = text.rpartition(":")[2] if text.count(":") == 1 else text
+    if isinstance(rule, Policy):
+        return msgspec.structs.replace(rule, name=text)
+    if not callable(rule):
+        raise BadInput(f"policy: {name} must be a score or a Policy, but it is a {type(rule).__name__}; see the docs on your own rule")
+    return _one_pass(rule)(text, setting)
+
+
+def _loaded(text: str) -> Any:
+    place, _, name = text.rpartition(":")
+    try:
+        module = _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except (ImportError, OSError, SyntaxError) as error:
+        raise BadInput(f"policy: {place} could not be loaded ({error}); give file.py:function or package.module:name") from error
+    if not hasattr(module, name):
+        raise BadInput(f"policy: {place} has nothing called {name}; it has {', '.join(n for n in vars(module) if n[0] != '_')}")
+    return getattr(module, name)
+
+
+def _from_file(path: Path) -> Any:
+    if not path.is_file():
+        raise OSError(f"no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def check_rule(policy: Policy, labels: Labels, posteriors: Posteriors | None, *, rows: int = 64) -> None:
+    """Check on some rows that a score looks at one row at a time, unless it says `rowwise = False`.
+
+    >>> check_rule(named("margin"), Labels([0, 1], 2), Posteriors([[.9, .1], [.8, .2]]))
+    """
+    if not is_rowwise(policy.score):
+        return
+    count = min(rows, len(labels))
+    fit = getattr(policy.score, "fit", None)
+    score = policy.score if fit is None else fit(labels, posteriors)
+    together = np.asarray(score(rows_of(labels, posteriors, slice(0, count), given_weight=policy.given_weight)))
+    for row in range(count):
+        alone = score(rows_of(labels, posteriors, slice(row, row + 1), given_weight=policy.given_weight))
+        if not np.array_equal(alone[0], together[row], equal_nan=True):
+            raise BadInput(
+                f"policy {policy.name}: item {row} scores {float(alone[0]):.6g} alone but {float(together[row]):.6g} among others; "
+                "set `rowwise = False` on the rule if it must look at several rows"
+            )
+
+
+def _truth(name: str, setting: Setting) -> FloatArray:
+    if setting.truth is None:
+        raise BadInput(f"policy {name}: it is a bound and needs the truth, but none came; pass --truth or leave it out")
+    return setting.truth
