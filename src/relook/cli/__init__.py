@@ -1,0 +1,36 @@
+"""The command line: a file a command, imported when it is run or its help is wanted."""
+
+import sys
+
+import typer
+
+from relook.cli import cite, demo, doctor, rank, report, reproduce, simulate
+from relook.errors import RelookError
+
+PREPARE, RANK, PLAN, JUDGE = "Prepare", "Rank", "Plan", "Judge"
+
+app = typer.Typer(
+    name="relook",
+    help="Spend a relabelling budget where it matters.",
+    epilog="Start with: relook demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
+app.command(rich_help_panel=PREPARE)(doctor.doctor)
+app.command(rich_help_panel=RANK)(rank.rank)
+app.command(rich_help_panel=PLAN)(simulate.simulate)
+app.command(rich_help_panel=PLAN)(reproduce.reproduce)
+app.command(rich_help_panel=PLAN)(demo.demo)
+app.command(rich_help_panel=PLAN)(cite.cite)
+app.command(rich_help_panel=JUDGE)(report.report)
+
+
+def main() -> None:
+    """Run the command line; what was wrong with the input is said in one sentence, with exit code 2."""
+    try:
+        app()
+    except RelookError as error:
+        sys.stderr.write(f"relook: {error}\n")
+        sys.exit(2)

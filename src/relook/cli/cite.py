@@ -1,0 +1,5 @@
+"""`relook cite`."""
+
+
+def cite() -> None:
+    """(being written)."""

@@ -1,0 +1,5 @@
+"""`relook demo`."""
+
+
+def demo() -> None:
+    """(being written)."""

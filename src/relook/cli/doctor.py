@@ -1,0 +1,5 @@
+"""`relook doctor`."""
+
+
+def doctor() -> None:
+    """(being written)."""

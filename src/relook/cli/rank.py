@@ -1,0 +1,5 @@
+"""`relook rank`."""
+
+
+def rank() -> None:
+    """(being written)."""

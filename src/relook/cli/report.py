@@ -1,0 +1,5 @@
+"""`relook report`."""
+
+
+def report() -> None:
+    """(being written)."""

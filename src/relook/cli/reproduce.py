@@ -1,0 +1,5 @@
+"""`relook reproduce`."""
+
+
+def reproduce() -> None:
+    """(being written)."""

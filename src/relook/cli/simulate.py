@@ -1,0 +1,5 @@
+"""`relook simulate`."""
+
+
+def simulate() -> None:
+    """(being written)."""
