@@ -421,5 +421,5 @@ RULES: Mapping[str, Rule] = {
     )
 }
 
-WORKPLACES = re.compile("/" + r"work/|/tmp/" + r"w\b|/home/\w+/|/root/|/Users/\w+/")
-"""Paths that name somebody's machine: no file of the repository may hold one."""
+WORKPLACES = re.compile(r"/(?:work|root)/|/tmp/[w]\b|/(?:home|Users)/\w+/")
+"""Paths that name somebody's machine: no file of the repository may hold one. (The brackets keep this line out.)"""
