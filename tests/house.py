@@ -161,7 +161,9 @@ def boolean_parameter(module: Module) -> Iterator[Finding]:
         for arg, default in _defaults(node):
             kind = ast.unparse(arg.annotation) if arg.annotation else ""
             is_bool = isinstance(default, ast.Constant) and isinstance(default.value, bool)
-            if is_bool or re.search(r"\bbool\b", kind):
+            # A private function may be handed a fact; an option it has none.
+            handed = _is_private(name) and default is None
+            if is_bool or (re.search(r"\bbool\b", kind) and not handed):
                 yield Finding(module.place(f"{name}({arg.arg})"), "a boolean parameter: make it two functions")
 
 

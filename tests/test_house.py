@@ -39,6 +39,7 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
         "def fit(x, *, fast=False):\n    '''Doc.'''",
         "def fit(x, fast: bool):\n    '''Doc.'''",
         "def fit(x, fast: bool | None = None):\n    '''Doc.'''",
+        "def _fit(x, *, fast: bool = True):\n    pass",
     ),
     "mutable_default": (
         "def grow(seen=[]):\n    '''Doc.'''",
@@ -138,7 +139,7 @@ def drawn(items: int, classes: int, *, seed: int, weight: float = 1.0, name: str
     return polars.DataFrame({"x": [rng.random() if weight else 0.0 for _ in range(items)]})
 
 
-def _private(**settings: int) -> None:
+def _private(difficult: bool, **settings: int) -> None:
     def nested() -> None:
         return None
 '''
