@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import lzma
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,14 +28,14 @@ def load(folder: str | Path, *, subset: str = "all", tau: float = 10.0, images: 
     """Return CIFAR-10H with the given labels that the paper's released code draws at a temperature.
 
     The subset `all` is the test set in its order; `paper` is the 5,000 items that the released code really uses: every
-    difficult one and a fixed draw of the others, in its order. Ids are rows of the CIFAR-10 test set. tau 2 and 10 are the
-    paper's 15 % and 30 % noise. `images` is a folder with `cifar-10-batches-bin/test_batch.bin`, or with `images.tar.xz`
-    and `test_labels.npy`; they are read when asked for.
+    difficult one and a fixed draw of the others, in its order. Ids are rows of the CIFAR-10 test set. tau 2 and 10 are
+    the paper's 15 % and 30 % noise. `images` is a folder with `cifar-10-batches-bin/test_batch.bin`, or else with
+    `images.tar.xz` and `test_labels.npy`; they are read when asked for.
     """
     counts = _counts(Path(folder))
     truth = true_distribution(counts, len(CLASSES))
     if subset == "all":
-        rows = np.arange(_ITEMS)
+        rows: IntArray = np.arange(_ITEMS)
         given = _labels_of_all(truth, tau)
     elif subset == "paper":
         rows = paper_rows(truth)
@@ -48,7 +49,7 @@ def load(folder: str | Path, *, subset: str = "all", tau: float = 10.0, images: 
         classes=CLASSES,
         ids=tuple(str(row) for row in rows),
         given=Labels(given, len(CLASSES)),
-        truth=counts[rows],
+        truth=counts[rows].astype(np.float64),
         images=None if images is None else cast("Sequence[Any]", _images(Path(images), rows, truth=truth)),
     )
 
@@ -67,8 +68,8 @@ def paper_rows(truth: FloatArray) -> IntArray:
 
 
 def _labels_of_all(truth: FloatArray, tau: float) -> IntArray:
-    # The released code permutes the full set before it draws. The labels are its own; the order stays the publisher's, so
-    # that arrays made elsewhere for the test set fit row by row.
+    # The released code permutes the full set before it draws. The labels are its own; the order stays the publisher's,
+    # so that arrays made elsewhere for the test set fit row by row.
     order = np.random.RandomState(_PAPER_SEED).permutation(len(truth))
     given = np.empty(len(truth), np.int64)
     given[order] = paper_code_labels(truth[order], tau)
@@ -81,14 +82,20 @@ def _counts(folder: Path) -> IntArray:
         path = folder / path.name
     if not path.is_file():
         raise BadInput(f"cifar10h: {path} was needed, but there is no such file; get {path.name} from {_WHERE}")
-    try:
-        counts = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise BadInput(f"cifar10h: {path} must be an array of counts, but it is not ({error}); get it again") from None
+    counts = _array(path)
     if counts.shape != (_ITEMS, len(CLASSES)) or counts.dtype.kind not in "iu":
         came = f"{counts.dtype} of shape {counts.shape}"
         raise BadInput(f"cifar10h: {path} must hold 10000 x 10 counts, but {came} came; get it from {_WHERE}")
-    return cast("IntArray", counts)
+    return counts
+
+
+def _array(path: Path) -> IntArray:
+    try:
+        return cast("IntArray", np.load(path, allow_pickle=False))
+    except (ValueError, EOFError) as error:
+        raise BadInput(
+            f"cifar10h: {path} must be an array of numbers, but it is none ({error}); get it again"
+        ) from None
 
 
 class BinaryImages:
@@ -124,7 +131,7 @@ class PackedImages:
         names = path.with_name("test_labels.npy")
         if not names.is_file():
             raise BadInput(f"cifar10h: {names} was needed beside {path.name}, but there is no such file; add it")
-        self.labels: IntArray = np.load(names, allow_pickle=False).astype(np.int64)
+        self.labels = _array(names)
         if self.labels.shape != (_ITEMS,):
             raise BadInput(
                 f"cifar10h: {names} must hold 10000 labels, but shape {self.labels.shape} came; get it again"
@@ -148,11 +155,16 @@ class PackedImages:
         return np.asarray(Image.open(io.BytesIO(self._jpegs[name])).convert("RGB"))
 
     def _unpack(self) -> None:
-        with tarfile.open(self._path) as archive:
-            for member in archive:
-                packed = archive.extractfile(member) if member.name.startswith("test/") else None
-                if packed is not None:
-                    self._jpegs[member.name] = packed.read()
+        try:
+            with tarfile.open(self._path) as archive:
+                for member in archive:
+                    packed = archive.extractfile(member) if member.name.startswith("test/") else None
+                    if packed is not None:
+                        self._jpegs[member.name] = packed.read()
+        except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
+            raise BadInput(
+                f"cifar10h: {self._path} must be an archive, but it is broken ({error}); get it again"
+            ) from None
 
 
 def _images(folder: Path, rows: IntArray, *, truth: FloatArray) -> BinaryImages | PackedImages:

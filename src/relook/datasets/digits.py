@@ -19,7 +19,7 @@ def load(*, seed: int = 0, rate: float = 0.2) -> Dataset:
     """Return 1,797 digits whose given labels are wrong at an expected rate, depending on the image.
 
     The true distribution of an image is what people would answer who sometimes see it blurred: a digit that a blurred
-    view makes ambiguous is answered wrongly up to 45 % of the time, most are hardly ever; a single answer is right 94.5 %
+    view makes ambiguous is answered wrongly up to 45 % of the time, most hardly ever; a single answer is right 94.5 %
     of the time. The images and the crowd are the same for every seed, the given labels are not.
 
     >>> digits = load(seed=1)
