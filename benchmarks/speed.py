@@ -44,7 +44,7 @@ def simulate(inputs: Any, policy: str = "ce") -> dict[str, Any]:
     people = [SequentialCrowd(truth, inputs.seed)]
     plan = Simulation(named(policy), inputs.budget, people, Posteriors(inputs.posteriors), "paper-code")
     campaign = play(given, plan)
-    share = float(curve(campaign.events, given, truth).share_correct[-1])
+    share = float(curve(campaign.events, given, truth=truth).share_correct[-1])
     visits = picks(campaign.events)
     return {"answers": campaign.spent, "visits": len(visits), "accuracy": 100 * share, "picked": visits}
 
@@ -82,11 +82,19 @@ def start_up() -> dict[str, float]:
         "numpy": [python, "-c", "import numpy"],
         "import relook": [python, "-c", "import relook"],
         "from relook import simulate": [python, "-c", "from relook import simulate"],
-        "relook --help": [python, "-c", "from relook.cli import main; import sys; sys.argv = ['relook', '--help']; main()"],
+        "relook --help": [
+            python,
+            "-c",
+            "from relook.cli import main; import sys; sys.argv = ['relook', '--help']; main()",
+        ],
     }
     least = {name: min(_cpu(command) for _ in range(7)) for name, command in commands.items()}
     rows = {f"{name}, CPU s": round(seconds, 3) for name, seconds in least.items()}
-    over = {f"{name}, CPU s over numpy": round(seconds - least["numpy"], 3) for name, seconds in least.items() if name != "numpy"}
+    over = {
+        f"{name}, CPU s over numpy": round(seconds - least["numpy"], 3)
+        for name, seconds in least.items()
+        if name != "numpy"
+    }
     return rows | over
 
 

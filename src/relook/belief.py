@@ -46,9 +46,9 @@ class AnswerModel(msgspec.Struct, frozen=True):
         """
         sharpened = self.sharpened(rows.mean.astype(np.float64, copy=False))
         wrong, right = self.answer_chances(sharpened)
-        return self.after_answers(rows, sharpened, np.log(right) - np.log(wrong))
+        return self.after_answers(rows, sharpened=sharpened, gain=np.log(right) - np.log(wrong))
 
-    def after_answers(self, rows: Rows, sharpened: FloatArray, gain: FloatArray) -> FloatArray:
+    def after_answers(self, rows: Rows, *, sharpened: FloatArray, gain: FloatArray) -> FloatArray:
         """Return the belief from R and the log likelihood ratio that one answer for a class gives it."""
         logs = np.log(sharpened)
         if rows.answer_counts is not None:

@@ -5,7 +5,7 @@ event, and the ledger applies that event; `replay` applies the same events again
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 import numpy as np
@@ -34,39 +34,9 @@ from relook.events import (
 )
 from relook.ledger import Item, Ledger
 from relook.queue import FIRST, Queue
+from relook.rules import Policy, Terms, as_record, check_beliefs, check_budget
 from relook.scores import Score, checked, is_rowwise, score_items
-from relook.stopping import Majority, Stop, as_record
 from relook.types import FloatArray, IntArray, Labels, Posteriors, Rows
-
-
-class Policy(msgspec.Struct, frozen=True, eq=False):
-    """What is asked next and when it is settled.
-
-    `returns` says whether a settled item may come back; `given_weight` how many votes a given label has (1: the paper's, 0:
-    only people count); `batch` after how many answers items that changed are scored anew.
-    """
-
-    name: str
-    score: Score
-    stop: Stop = Majority()
-    returns: bool = False
-    given_weight: float = 1.0
-    batch: int = 1
-
-    def record(self) -> dict[str, Any]:
-        """Return the policy as it stands in a log."""
-        rules = {"score": as_record(self.score), "stop": as_record(self.stop)}
-        plain = {"returns": self.returns, "given_weight": self.given_weight, "batch": self.batch}
-        return {"name": self.name} | rules | plain
-
-
-class Terms(msgspec.Struct, frozen=True):
-    """What else is agreed at the start: how long a lease lasts, how many people there are (None: no end of them), the seed."""
-
-    lease_seconds: float = 3600.0
-    panel: int | None = None
-    seed: int = 0
-    ids: str | None = None
 
 
 class Campaign:
@@ -81,17 +51,23 @@ class Campaign:
     """
 
     def __init__(
-        self, given: Labels, policy: Policy, *, budget: int, posteriors: Posteriors | None = None, terms: Terms = Terms(), now: float = 0.0
+        self,
+        given: Labels,
+        policy: Policy,
+        *,
+        budget: int,
+        posteriors: Posteriors | None = None,
+        terms: Terms = Terms(),
     ) -> None:
-        _check_start(given, policy, budget, posteriors, terms)
+        check_budget(budget)
         started = Started(
             SCHEMA, __version__, given.fingerprint(), len(given), given.classes, budget, policy.record(),
-            terms.lease_seconds, terms.panel, terms.seed, terms.ids, now,
+            terms.lease_seconds, terms.panel, terms.seed, terms.ids, terms.at,
         )  # fmt: skip
-        self._set_up(given, policy, started)
-        self.rank(posteriors, now=now)
+        self._set_up(given, policy, started=started)
+        self.rank(posteriors, now=terms.at)
 
-    def _set_up(self, given: Labels, policy: Policy, started: Started) -> None:
+    def _set_up(self, given: Labels, policy: Policy, *, started: Started) -> None:
         self.policy = policy
         self.events: list[Event] = [started]
         self.ledger = Ledger(given, started)
@@ -130,11 +106,13 @@ class Campaign:
         ledger = self.ledger
         number, item = lease.number, lease.item
         if not NONE_OF_THESE <= answer < ledger.given.classes:
-            raise BadInput(f"answer: a class from 0 to {ledger.given.classes - 1}, -1 or -2 was needed, but {answer} came; ask again")
+            raise BadInput(
+                f"answer: a class from 0 to {ledger.given.classes - 1}, -1 or -2 was needed, but {answer} came; ask again"
+            )
         if number not in ledger.leases:
-            return self._late(lease, answer, now)
+            return self._late(lease, answer, now=now)
         state = ledger.items[item]
-        verdict = self._verdict(item, state, answer)
+        verdict = self._verdict(item, state, answer=answer)
         event = Answer(number, item, lease.annotator, answer, ledger.ranking, True, verdict, now)
         ledger.answer(event)
         self.events.append(event)
@@ -155,7 +133,9 @@ class Campaign:
         if self.ledger.closed:
             raise NotAllowed("undo: an open campaign was needed, but this one is closed; reopen it first")
         if not 1 <= k <= len(standing):
-            raise NotAllowed(f"undo: {annotator} has {len(standing)} answers that stand, but {k} were to be undone; undo fewer")
+            raise NotAllowed(
+                f"undo: {annotator} has {len(standing)} answers that stand, but {k} were to be undone; undo fewer"
+            )
         return [self._undo(standing[-1], now) for _ in range(k)]
 
     def rank(self, posteriors: Posteriors | None, *, score: Score | None = None, now: float = 0.0) -> Ranking:
@@ -185,9 +165,9 @@ class Campaign:
 
         Facts come from the events alone; the queue is rebuilt from the posteriors of the last ranking, by its number.
         """
-        started = _started(events, given, policy)
+        started = _started(events, given, policy=policy)
         campaign = cls.__new__(cls)
-        campaign._set_up(given, policy, started)
+        campaign._set_up(given, policy, started=started)
         campaign._catching_up = policy.batch == 1
         last = max((n for n, event in enumerate(events) if type(event) is Ranking), default=0)
         if not last:
@@ -255,14 +235,18 @@ class Campaign:
         self._record(Expired(number, now))
         self._offer(item, self.ledger.items[item])
 
-    def _late(self, lease: Lease, answer: int, now: float) -> Answer:
+    def _late(self, lease: Lease, answer: int, *, now: float) -> Answer:
         known = self.ledger.answered.get(lease.number)
         if known is not None and known.answer == answer:
             return known
         if known is not None:
-            raise NotAllowed(f"answer: lease {lease.number} was answered with {known.answer}, but {answer} came; undo the first one")
+            raise NotAllowed(
+                f"answer: lease {lease.number} was answered with {known.answer}, but {answer} came; undo the first one"
+            )
         self._need_known(lease)
-        event = Answer(lease.number, lease.item, lease.annotator, answer, self.ledger.ranking, False, self.verdict(lease.item), now)
+        event = Answer(
+            lease.number, lease.item, lease.annotator, answer, self.ledger.ranking, False, self.verdict(lease.item), now
+        )
         self._record(event)
         return event
 
@@ -272,7 +256,9 @@ class Campaign:
 
     def _need_known(self, lease: Lease) -> None:
         if self.ledger.ended.get(lease.number) != lease.item:
-            raise BadInput(f"lease {lease.number}: a lease of this campaign was needed, but it never gave this one; ask for an item")
+            raise BadInput(
+                f"lease {lease.number}: a lease of this campaign was needed, but it never gave this one; ask for an item"
+            )
 
     def _undo(self, answer: Answer, now: float) -> Undone:
         state = self.ledger.items[answer.item]
@@ -282,7 +268,7 @@ class Campaign:
         self._requeue(answer.item, state)
         return event
 
-    def _verdict(self, item: int, state: Item, answer: int) -> int:
+    def _verdict(self, item: int, state: Item, *, answer: int) -> int:
         """Judge the item as it will stand with this answer."""
         state.answers.append(answer)
         if answer >= 0:
@@ -336,6 +322,7 @@ class Campaign:
         )
 
     def _install(self, posteriors: Posteriors | None) -> None:
+        check_beliefs(self.policy, posteriors)
         self._posteriors = posteriors
         labels = self.ledger.labels()
         fit = getattr(self.policy.score, "fit", None)
@@ -401,33 +388,26 @@ class Campaign:
             self._offer(item, self.ledger.items[item])
 
 
-def _check_start(given: Labels, policy: Policy, budget: int, posteriors: Posteriors | None, terms: Terms) -> None:
-    if budget < 0:
-        raise BadInput(f"budget: a number of answers was needed, but {budget} came; pass 0 or more")
-    if policy.batch < 1:
-        raise BadInput(f"policy {policy.name}: a batch of at least 1 answer was needed, but {policy.batch} came")
-    if not (policy.given_weight >= 0 and np.isfinite(policy.given_weight)):
-        raise BadInput(f"policy {policy.name}: the given label needs a weight of 0 or more, but {policy.given_weight} came")
-    if not 0 < terms.lease_seconds < np.inf:
-        raise BadInput(f"lease: a number of seconds above 0 was needed, but {terms.lease_seconds} came")
-    if terms.panel is not None and terms.panel < 1:
-        raise BadInput(f"panel: at least one person was needed, but {terms.panel} came; leave it out for no limit")
-    if policy.stop.uses_belief and posteriors is None:
-        raise BadInput(f"policy {policy.name}: its stopping rule needs class probabilities, but none came; pass posteriors")
-
-
-def _started(events: Sequence[Event], given: Labels, policy: Policy) -> Started:
+def _started(events: Sequence[Event], given: Labels, *, policy: Policy) -> Started:
     started = events[0] if events else None
     if not isinstance(started, Started):
-        raise BadLog(f"log: it must begin with the start of a campaign, but {type(started).__name__} came; was the log cut?")
+        raise BadLog(
+            f"log: it must begin with the start of a campaign, but {type(started).__name__} came; was the log cut?"
+        )
     if started.schema > SCHEMA:
-        raise BadLog(f"log: relook {started.software} wrote schema {started.schema}, but this one reads {SCHEMA}; install a newer relook")
+        raise BadLog(
+            f"log: relook {started.software} wrote schema {started.schema}, but this one reads {SCHEMA}; install a newer relook"
+        )
     if started.given != given.fingerprint() or started.classes != given.classes:
-        raise BadLog("log: the given labels of its campaign were needed, but others came; pass the labels it began with")
+        raise BadLog(
+            "log: the given labels of its campaign were needed, but others came; pass the labels it began with"
+        )
     if started.policy != policy.record() and started.policy["name"] == policy.name:
         raise BadLog(f"log: policy {policy.name} had other settings, {started.policy}; pass the policy it began with")
     if started.policy["name"] != policy.name:
-        raise BadLog(f"log: policy {started.policy['name']} was needed, but {policy.name} came; pass the policy it began with")
+        raise BadLog(
+            f"log: policy {started.policy['name']} was needed, but {policy.name} came; pass the policy it began with"
+        )
     return started
 
 
@@ -436,5 +416,7 @@ def _ranking_of(event: Event, rankings: Mapping[int, Posteriors | None]) -> Post
     posteriors = rankings.get(event.number)
     found = None if posteriors is None else posteriors.fingerprint()
     if found != event.posteriors:
-        raise BadLog(f"ranking {event.number}: posteriors {event.posteriors} were needed, but {found} came; pass the file it used")
+        raise BadLog(
+            f"ranking {event.number}: posteriors {event.posteriors} were needed, but {found} came; pass the file it used"
+        )
     return posteriors

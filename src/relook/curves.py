@@ -63,7 +63,7 @@ def band(curves: Sequence[Curve], quantity: str = "share_correct") -> Band:
     """Return the mean of a quantity over runs, with its spread, as far as the shortest run goes.
 
     >>> given, truth = Labels([0], 2), np.array([[1., 0.]])
-    >>> band([curve([], given, truth)]).mean.tolist()
+    >>> band([curve([], given, truth=truth)]).mean.tolist()
     [1.0]
     """
     length = min(each.answers for each in curves) + 1
@@ -93,7 +93,7 @@ def true_entropy(truth: FloatArray) -> FloatArray:
     return np.abs((truth * log).sum(1) / max(np.log(truth.shape[1]), 1e-12))
 
 
-def curve(events: Sequence[Event], given: Labels, truth: FloatArray, *, given_weight: float = 1.0) -> Curve:
+def curve(events: Sequence[Event], given: Labels, *, truth: FloatArray, given_weight: float = 1.0) -> Curve:
     """Return the state of the labels after each answer of a log.
 
     An item's label is what it was settled as, else the given one. An answer that was undone leaves no trace.
@@ -106,7 +106,7 @@ def curve(events: Sequence[Event], given: Labels, truth: FloatArray, *, given_we
     gained = steps.changes(right_after, right_given)
     turned = steps.changes(right_given[items] & ~right_after, np.zeros(len(given)))
     answered = steps.changes(steps.running(steps.signs) > 0, np.zeros(len(given)))
-    start, apart = _variations(steps, given, truth, given_weight)
+    start, apart = _variations(steps, given, truth=truth, weight=given_weight)
     items_all = len(given)
     return Curve(
         steps.sums(right_given.sum(), gained) / items_all,
@@ -175,7 +175,7 @@ class _Steps:
         return start + totals[self._standing]
 
 
-def _variations(steps: _Steps, given: Labels, truth: FloatArray, weight: float) -> tuple[FloatArray, FloatArray]:
+def _variations(steps: _Steps, given: Labels, *, truth: FloatArray, weight: float) -> tuple[FloatArray, FloatArray]:
     """Total variation between the truth and the votes: of each item at the start, and of each step's item after it."""
     votes = given.given_counts * weight
     added = np.zeros((len(steps.items), given.classes), np.float32)

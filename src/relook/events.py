@@ -134,5 +134,7 @@ def from_lines(lines: bytes) -> list[Event]:
         try:
             events.append(_decoder.decode(line))
         except msgspec.MsgspecError as error:
-            raise BadLog(f"log: every line must be one event, but line {number} is not ({error}); restore a backup") from None
+            raise BadLog(
+                f"log: every line must be one event, but line {number} is not ({error}); restore a backup"
+            ) from None
     return events

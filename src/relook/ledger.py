@@ -75,7 +75,9 @@ class Ledger:
     def apply(self, event: Event) -> None:
         """Write an event down, or refuse one that cannot have followed."""
         if type(event) is Started or event.at < self.now:
-            raise BadLog(f"log: events must follow in time on one start, but {type(event).__name__} at {event.at} follows {self.now}")
+            raise BadLog(
+                f"log: events must follow in time on one start, but {type(event).__name__} at {event.at} follows {self.now}"
+            )
         self._apply[type(event)](event)
 
     def item(self, number: int) -> Item:
@@ -106,7 +108,9 @@ class Ledger:
     def ranked(self, event: Ranking) -> None:
         """Another ranking is in force."""
         if event.number != self.ranking + 1:
-            raise BadLog(f"log: ranking {self.ranking + 1} was needed next, but {event.number} came; is a line missing?")
+            raise BadLog(
+                f"log: ranking {self.ranking + 1} was needed next, but {event.number} came; is a line missing?"
+            )
         self.ranking = event.number
         self.now = event.at
 
@@ -152,7 +156,9 @@ class Ledger:
             return
         lease = self.leases.pop(event.lease, None)
         if lease is None or lease.item != event.item or event.ranking != self.ranking:
-            raise BadLog(f"log: an answer to lease {event.lease} on item {event.item} was not due under ranking {event.ranking}")
+            raise BadLog(
+                f"log: an answer to lease {event.lease} on item {event.item} was not due under ranking {event.ranking}"
+            )
         self.answered[event.lease] = event
         self.reserved -= 1
         self.spent += 1

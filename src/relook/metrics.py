@@ -33,12 +33,12 @@ def picks(events: Sequence[Event]) -> IntArray:
     return np.array(visits, np.int64)
 
 
-def kinds(events: Sequence[Event], given: Labels, truth: FloatArray) -> dict[str, int]:
+def kinds(events: Sequence[Event], given: Labels, *, truth: FloatArray) -> dict[str, int]:
     """Count what became of the visits, by `KINDS`; a visit that the budget cut short left its item as it was.
 
     >>> from relook.events import Answer
     >>> visit = [Answer(1, 0, None, 0, 1, True, -1, 0.), Answer(2, 0, None, 0, 1, True, 0, 0.)]
-    >>> kinds(visit, Labels([1], 2), np.array([[1., 0.]]))["clear_corrected"]
+    >>> kinds(visit, Labels([1], 2), truth=np.array([[1., 0.]]))["clear_corrected"]
     1
     """
     right, hard = truth.argmax(1), difficult(truth)
@@ -51,24 +51,24 @@ def kinds(events: Sequence[Event], given: Labels, truth: FloatArray) -> dict[str
         before = open_at.setdefault(event.item, int(label[event.item]))
         if event.verdict != UNSETTLED:
             after = event.verdict if event.verdict >= 0 else int(label[event.item])
-            counts[_kind(before == right[event.item], after == right[event.item], bool(hard[event.item]))] += 1
+            counts[_kind(before == right[event.item], after == right[event.item], hard=hard[event.item])] += 1
             label[event.item] = after
             del open_at[event.item]
     for item, before in open_at.items():
-        counts[_kind(before == right[item], before == right[item], bool(hard[item]))] += 1
+        counts[_kind(before == right[item], before == right[item], hard=hard[item])] += 1
     return counts
 
 
-def _kind(right_before: bool, right_after: bool, hard: bool) -> str:
+def _kind(right_before: bool, right_after: bool, *, hard: bool) -> str:
     if right_before:
         return "was_right"
     return f"{'difficult' if hard else 'clear'}_{'corrected' if right_after else 'not_corrected'}"
 
 
-def precision_at(scores: FloatArray, wrong: NDArray[np.bool_], k: int) -> float:
+def precision_at(scores: FloatArray, wrong: NDArray[np.bool_], *, k: int) -> float:
     """Return the share of wrong labels among the k items with the highest scores.
 
-    >>> precision_at(np.array([.9, .5, .1]), np.array([True, False, True]), 2)
+    >>> precision_at(np.array([.9, .5, .1]), np.array([True, False, True]), k=2)
     0.5
     """
     if not 1 <= k <= len(scores):

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from relook.activelab import ActiveLab
-from relook.campaign import Policy
 from relook.errors import BadInput
+from relook.rules import Policy
 from relook.scores import (
     RandomOrder,
     Score,
@@ -60,7 +60,11 @@ def _random(name: str, setting: Setting) -> Policy:
 
 def _oracle(name: str, setting: Setting) -> Policy:
     truth = _truth(name, setting)
-    score = TrueValue(one_hot(truth.argmax(1), truth.shape[1]).astype(np.float64)) if name == "minimal" else TrueValue(truth)
+    score = (
+        TrueValue(one_hot(truth.argmax(1), truth.shape[1]).astype(np.float64))
+        if name == "minimal"
+        else TrueValue(truth)
+    )
     return Policy(name, score, setting.stop, name == "oracle", setting.given_weight, setting.batch)
 
 
@@ -71,13 +75,19 @@ def _activelab(name: str, setting: Setting) -> Policy:
 POLICIES: dict[str, tuple[Callable[[str, Setting], Policy], str]] = {
     "default": (_default, "value per answer; asks again while doubt remains"),
     "paper": (_one_pass(phi), "noisiness minus ambiguity, the paper's equation; one pass"),
-    "paper-code": (_one_pass(phi_clipped), "the paper's released code: ambiguity counts only above 0.3 log C; one pass"),
+    "paper-code": (
+        _one_pass(phi_clipped),
+        "the paper's released code: ambiguity counts only above 0.3 log C; one pass",
+    ),
     "ce": (_one_pass(noisiness), "noisiness alone; one pass"),
     "entropy": (_one_pass(ambiguity), "ambiguity alone; one pass"),
     "margin": (_one_pass(margin), "likeliest other class against the label; one pass"),
     "self-confidence": (_one_pass(self_confidence), "one minus the label's probability; one pass"),
     "bald": (_one_pass(bald), "what several models disagree about; one pass"),
-    "phi-ensemble": (_one_pass(phi_ensemble), "the paper's equation, entropy marginalised over several models; one pass"),
+    "phi-ensemble": (
+        _one_pass(phi_ensemble),
+        "the paper's equation, entropy marginalised over several models; one pass",
+    ),
     "ce-ensemble": (_one_pass(noisiness), "noisiness by the average of several models; one pass"),
     "activelab": (_activelab, "the ordering of ActiveLab, a rival; asks again"),
     "random": (_random, "a random order; one pass"),
@@ -104,7 +114,9 @@ def named(text: str, setting: Setting = Setting()) -> Policy:
         return POLICIES[text][0](text, setting)
     if ":" in text:
         return _own(text, setting)
-    raise BadInput(f"policy: one of {', '.join(POLICIES)}, or mine.py:function, was needed, but {text!r} came; check the spelling")
+    raise BadInput(
+        f"policy: one of {', '.join(POLICIES)}, or mine.py:function, was needed, but {text!r} came; check the spelling"
+    )
 
 
 def _own(text: str, setting: Setting) -> Policy:
@@ -113,7 +125,9 @@ def _own(text: str, setting: Setting) -> Policy:
     if isinstance(rule, Policy):
         return msgspec.structs.replace(rule, name=text)
     if not callable(rule):
-        raise BadInput(f"policy: {name} must be a score or a Policy, but it is a {type(rule).__name__}; see the docs on your own rule")
+        raise BadInput(
+            f"policy: {name} must be a score or a Policy, but it is a {type(rule).__name__}; see the docs on your own rule"
+        )
     return _one_pass(rule)(text, setting)
 
 
@@ -122,9 +136,13 @@ def _loaded(text: str) -> Any:
     try:
         module = _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except (ImportError, OSError, SyntaxError) as error:
-        raise BadInput(f"policy: {place} could not be loaded ({error}); give file.py:function or package.module:name") from error
+        raise BadInput(
+            f"policy: {place} could not be loaded ({error}); give file.py:function or package.module:name"
+        ) from error
     if not hasattr(module, name):
-        raise BadInput(f"policy: {place} has nothing called {name}; it has {', '.join(n for n in vars(module) if n[0] != '_')}")
+        raise BadInput(
+            f"policy: {place} has nothing called {name}; it has {', '.join(n for n in vars(module) if n[0] != '_')}"
+        )
     return getattr(module, name)
 
 
@@ -140,19 +158,19 @@ def _from_file(path: Path) -> Any:
     return module
 
 
-def check_rule(policy: Policy, labels: Labels, posteriors: Posteriors | None, *, rows: int = 64) -> None:
+def check_rule(policy: Policy, labels: Labels, *, posteriors: Posteriors | None, rows: int = 64) -> None:
     """Check on some rows that a score looks at one row at a time, unless it says `rowwise = False`.
 
-    >>> check_rule(named("margin"), Labels([0, 1], 2), Posteriors([[.9, .1], [.8, .2]]))
+    >>> check_rule(named("margin"), Labels([0, 1], 2), posteriors=Posteriors([[.9, .1], [.8, .2]]))
     """
     if not is_rowwise(policy.score):
         return
     count = min(rows, len(labels))
     fit = getattr(policy.score, "fit", None)
     score = policy.score if fit is None else fit(labels, posteriors)
-    together = np.asarray(score(rows_of(labels, posteriors, slice(0, count), given_weight=policy.given_weight)))
+    together = np.asarray(score(rows_of(labels, posteriors, block=slice(0, count), given_weight=policy.given_weight)))
     for row in range(count):
-        alone = score(rows_of(labels, posteriors, slice(row, row + 1), given_weight=policy.given_weight))
+        alone = score(rows_of(labels, posteriors, block=slice(row, row + 1), given_weight=policy.given_weight))
         if not np.array_equal(alone[0], together[row], equal_nan=True):
             raise BadInput(
                 f"policy {policy.name}: item {row} scores {float(alone[0]):.6g} alone but {float(together[row]):.6g} among others; "

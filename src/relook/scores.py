@@ -104,7 +104,7 @@ class ValuePerAnswer(msgspec.Struct, frozen=True):
         sharpened = self.model.sharpened(rows.mean.astype(np.float64, copy=False))
         wrong, right = self.model.answer_chances(sharpened)
         log_wrong, log_right = np.log(wrong), np.log(right)
-        belief = self.model.after_answers(rows, sharpened, log_right - log_wrong)
+        belief = self.model.after_answers(rows, sharpened=sharpened, gain=log_right - log_wrong)
         votes, label, picked = rows.votes, rows.label, np.arange(len(rows))
         needed = (votes[picked, label] + self.lead)[:, np.newaxis] - votes
         if self.agree:
@@ -164,7 +164,9 @@ def expected_answers(truth: FloatArray, label: IntArray) -> FloatArray:
     return np.where(sure, 1 + (first > 0), 1 + first + ties)
 
 
-def score_items(score: Score, labels: Labels, posteriors: Posteriors | None, *, given_weight: float = 1.0) -> FloatArray:
+def score_items(
+    score: Score, labels: Labels, posteriors: Posteriors | None, *, given_weight: float = 1.0
+) -> FloatArray:
     """Return the score of every item, computed in cache-sized blocks of rows.
 
     >>> labels, posteriors = Labels([0, 1], 2), Posteriors([[.9, .1], [.9, .1]])
@@ -181,7 +183,7 @@ def score_items(score: Score, labels: Labels, posteriors: Posteriors | None, *, 
     parts = blocks(items, width) if is_rowwise(score) else iter([slice(0, items)])
     out: FloatArray | None = None
     for block in parts:
-        part = checked(score(rows_of(labels, posteriors, block, given_weight=given_weight)), block)
+        part = checked(score(rows_of(labels, posteriors, block=block, given_weight=given_weight)), block)
         if out is None:
             out = np.empty(items, part.dtype)
         out[block] = part
@@ -189,7 +191,7 @@ def score_items(score: Score, labels: Labels, posteriors: Posteriors | None, *, 
     return out
 
 
-def rows_of(labels: Labels, posteriors: Posteriors | None, block: slice, *, given_weight: float = 1.0) -> Rows:
+def rows_of(labels: Labels, posteriors: Posteriors | None, *, block: slice, given_weight: float = 1.0) -> Rows:
     """Return the rows of a slice of items, as a score sees them."""
     return Rows(
         np.arange(block.start, block.stop),
@@ -211,11 +213,15 @@ def checked(part: NDArray[Any], block: slice) -> FloatArray:
     values = np.asarray(part)
     count = block.stop - block.start
     if values.shape != (count,):
-        raise BadInput(f"score: one number a row was needed, but {count} rows gave shape {values.shape}; return an array of n numbers")
+        raise BadInput(
+            f"score: one number a row was needed, but {count} rows gave shape {values.shape}; return an array of n numbers"
+        )
     if values.dtype.kind != "f":
         values = values.astype(np.float64)
     if np.isnan(values).any():
-        raise BadInput(f"score: numbers were needed, but item {block.start + int(np.isnan(values).argmax())} got NaN; guard the rule")
+        raise BadInput(
+            f"score: numbers were needed, but item {block.start + int(np.isnan(values).argmax())} got NaN; guard the rule"
+        )
     return values
 
 
@@ -233,11 +239,11 @@ def top(scores: FloatArray, k: int) -> IntArray:
         else:
             inside = np.arange(len(part))
         if len(inside):
-            kept = _best(scores, np.concatenate([kept, inside + block.start]), k)
+            kept = _best(scores, np.concatenate([kept, inside + block.start]), k=k)
     return kept[np.argsort(-scores[kept], kind="stable")]
 
 
-def _best(scores: FloatArray, items: IntArray, k: int) -> IntArray:
+def _best(scores: FloatArray, items: IntArray, *, k: int) -> IntArray:
     if len(items) <= k:
         return items
     values = scores[items]

@@ -6,11 +6,12 @@ from typing import Literal, Protocol
 import msgspec
 import numpy as np
 
-from relook.campaign import Campaign, Policy, Terms
+from relook.campaign import Campaign
 from relook.curves import Curve, curve, visit_ends
 from relook.errors import BadInput
 from relook.events import Event
 from relook.metrics import picks
+from relook.rules import Policy, Terms
 from relook.scores import is_rowwise
 from relook.types import Dataset, FloatArray, IntArray, Labels, Posteriors
 
@@ -94,11 +95,18 @@ def simulate(dataset: Dataset, simulation: Simulation) -> Run:
         raise BadInput("simulation: at least one annotator was needed, but none came")
     campaign = play(dataset.given, simulation)
     events = campaign.events
-    whole = curve(events, dataset.given, truth, given_weight=simulation.policy.given_weight)
+    whole = curve(events, dataset.given, truth=truth, given_weight=simulation.policy.given_weight)
     if simulation.protocol == "paper-code":
         whole = whole.at_visits(visit_ends(events))
     return Run(
-        simulation.policy.name, simulation.seed, whole, picks(events), campaign.spent, campaign.final(), campaign.labels(), events
+        simulation.policy.name,
+        simulation.seed,
+        whole,
+        picks(events),
+        campaign.spent,
+        campaign.final(),
+        campaign.labels(),
+        events,
     )
 
 
@@ -114,18 +122,18 @@ def play(given: Labels, simulation: Simulation) -> Campaign:
         terms=Terms(panel=None if len(people) == 1 else len(people), seed=simulation.seed),
     )
     if over:
-        _finish_items(campaign, people[0], simulation.budget)
+        _finish_items(campaign, people[0], budget=simulation.budget)
     elif simulation.update is not None or not is_rowwise(simulation.policy.score):
         _in_rounds(campaign, simulation)
     else:
-        _answer(campaign, people, simulation.budget)
+        _answer(campaign, people, until=simulation.budget)
     return campaign
 
 
-def _answer(campaign: Campaign, people: Sequence[Annotator], until: int) -> bool:
+def _answer(campaign: Campaign, people: Sequence[Annotator], *, until: int) -> bool:
     """Ask and tell until so many answers are spent; False when nothing more can be asked."""
     if len(people) > 1:
-        return _answer_in_turns(campaign, people, until)
+        return _answer_in_turns(campaign, people, until=until)
     annotator, ask, tell, ledger = people[0], campaign.ask, campaign.tell, campaign.ledger
     while ledger.spent < until:
         lease = ask()
@@ -135,7 +143,7 @@ def _answer(campaign: Campaign, people: Sequence[Annotator], until: int) -> bool
     return True
 
 
-def _answer_in_turns(campaign: Campaign, people: Sequence[Annotator], until: int) -> bool:
+def _answer_in_turns(campaign: Campaign, people: Sequence[Annotator], *, until: int) -> bool:
     names = [f"person {number}" for number in range(1, len(people) + 1)]
     turn, idle = 0, 0
     while campaign.spent < until:
@@ -153,7 +161,7 @@ def _in_rounds(campaign: Campaign, simulation: Simulation) -> None:
     """Rank anew after every round of answers: with a model trained on them, or for a score that looks at several rows."""
     every = simulation.update_every if simulation.update is not None else simulation.policy.batch
     posteriors = simulation.posteriors
-    while _answer(campaign, simulation.annotators, min(campaign.spent + every, campaign.budget)):
+    while _answer(campaign, simulation.annotators, until=min(campaign.spent + every, campaign.budget)):
         if campaign.spent >= campaign.budget:
             return
         if simulation.update is not None:
@@ -161,7 +169,7 @@ def _in_rounds(campaign: Campaign, simulation: Simulation) -> None:
         campaign.rank(posteriors)
 
 
-def _finish_items(campaign: Campaign, annotator: Annotator, budget: int) -> None:
+def _finish_items(campaign: Campaign, annotator: Annotator, *, budget: int) -> None:
     settled = True
     while campaign.spent <= budget or not settled:
         lease = campaign.ask()

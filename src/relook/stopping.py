@@ -5,7 +5,7 @@ class (only where `uses_belief` is true). It says whether the label is settled: 
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
@@ -16,6 +16,8 @@ from relook.types import FloatArray
 
 class Stop(Protocol):
     """A stopping rule; one that looks at beliefs has `uses_belief = True`."""
+
+    uses_belief: ClassVar[bool]
 
     def __call__(self, votes: Sequence[float], belief: FloatArray | None) -> bool:
         """Say whether these votes, or this belief, settle the label."""
@@ -79,7 +81,9 @@ class Confidence(msgspec.Struct, frozen=True):
 
     def __call__(self, votes: Sequence[float], belief: FloatArray | None) -> bool:
         if belief is None:
-            raise BadInput("confidence: this rule needs class probabilities, but none came; pass them with --probabilities")
+            raise BadInput(
+                "confidence: this rule needs class probabilities, but none came; pass them with --probabilities"
+            )
         return bool(belief.max() >= 1 - self.epsilon)
 
 
@@ -97,11 +101,13 @@ def named(text: str) -> tuple[Stop, float]:
     if name == "one" and not setting:
         return Agree(1), 0.0
     if name in ("people", "margin", "confidence"):
-        return _with_setting(name, setting, text)
-    raise BadInput(f"settle: paper, one, people:2, margin:2 or confidence:.95 were needed, but {text!r} came; take one of these")
+        return _with_setting(name, setting, text=text)
+    raise BadInput(
+        f"settle: paper, one, people:2, margin:2 or confidence:.95 were needed, but {text!r} came; take one of these"
+    )
 
 
-def _with_setting(name: str, setting: str, text: str) -> tuple[Stop, float]:
+def _with_setting(name: str, setting: str, *, text: str) -> tuple[Stop, float]:
     try:
         value = float(setting or ".95" if name == "confidence" else setting or "2")
     except ValueError:
@@ -113,26 +119,3 @@ def _with_setting(name: str, setting: str, text: str) -> tuple[Stop, float]:
     if value < 1 or value != int(value):
         raise BadInput(f"settle: a whole number of people was needed, but {text!r} came; write {name}:2")
     return (Agree(int(value)), 0.0) if name == "people" else (Margin(int(value)), 1.0)
-
-
-def as_record(rule: Any) -> dict[str, Any]:
-    """Return the name and settings of a score or rule, as they stand in a log.
-
-    >>> as_record(Agree(3))
-    {'name': 'Agree', 'k': 3}
-    """
-    if isinstance(rule, msgspec.Struct):
-        name = type(rule).__name__
-        settings = {field: getattr(rule, field) for field in rule.__struct_fields__}
-        return {"name": name} | {key: _recorded(value) for key, value in settings.items()}
-    module = getattr(rule, "__module__", "") or ""
-    name = getattr(rule, "__qualname__", type(rule).__qualname__)
-    return {"name": name if module.startswith("relook.") else f"{module}:{name}"}
-
-
-def _recorded(value: Any) -> Any:
-    if hasattr(value, "dtype"):
-        from relook.types import fingerprint
-
-        return {"fingerprint": fingerprint(value)}
-    return as_record(value) if isinstance(value, msgspec.Struct) else msgspec.to_builtins(value)

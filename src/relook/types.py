@@ -49,7 +49,7 @@ class Labels(msgspec.Struct, frozen=True, eq=False):
             raise BadInput(f"labels: at least one class was needed, but {self.classes} came; name the classes")
         given = _whole_numbers(self.given, "labels")
         if given.ndim == 2:
-            _check_counts(given, self.classes, "labels")
+            _check_counts(given, self.classes, where="labels")
         elif given.ndim == 1:
             _check_classes(given, self.classes)
         else:
@@ -59,7 +59,7 @@ class Labels(msgspec.Struct, frozen=True, eq=False):
         msgspec.structs.force_setattr(self, "given", _frozen(given))
         if self.answers is not None:
             answers = _whole_numbers(self.answers, "answers")
-            _check_counts(answers, self.classes, "answers")
+            _check_counts(answers, self.classes, where="answers")
             if len(answers) != len(given):
                 raise BadInput(f"answers: a row for each of {len(given)} items was needed, but {len(answers)} came")
             msgspec.structs.force_setattr(self, "answers", _frozen(answers))
@@ -113,7 +113,7 @@ class Posteriors(msgspec.Struct, frozen=True, eq=False):
             raise BadInput(f"posteriors: probabilities were needed, but {values.dtype} came; were labels passed?")
         for model in range(len(values)):
             for block in blocks(*values.shape[1:]):
-                _check_probabilities(values[model, block], model, block.start)
+                _check_probabilities(values[model, block], model=model, first=block.start)
         msgspec.structs.force_setattr(self, "values", _frozen(values))
 
     @property
@@ -158,7 +158,9 @@ class Dataset(msgspec.Struct, frozen=True, eq=False):
         if len(self.classes) != self.given.classes:
             raise BadInput(f"{self.name}: labels have {self.given.classes} classes, but {len(self.classes)} names came")
         if len(set(self.ids)) != len(self.ids):
-            raise BadInput(f"{self.name}: ids must differ, but {_first_double(self.ids)!r} comes twice; make them unique")
+            raise BadInput(
+                f"{self.name}: ids must differ, but {_first_double(self.ids)!r} comes twice; make them unique"
+            )
         for part in ("ids", "truth", "features", "images"):
             column = getattr(self, part)
             if column is not None and len(column) != len(self.given):
@@ -260,7 +262,9 @@ class Rows(msgspec.Struct, frozen=True, eq=False):
         label = majority(self.votes)
         if label.min() >= 0:
             return label
-        return np.where(label < 0, self.given_labels if self.given_labels.ndim == 1 else majority(self.given_labels), label)
+        return np.where(
+            label < 0, self.given_labels if self.given_labels.ndim == 1 else majority(self.given_labels), label
+        )
 
     @property
     def untouched(self) -> bool:
@@ -318,11 +322,13 @@ def _whole_numbers(values: Any, where: str) -> IntArray:
     bad = ~(np.isfinite(array) & (array == np.floor(array)))
     if bad.any():
         row = int(np.argwhere(bad)[0][0])
-        raise BadInput(f"{where}: whole numbers were needed, but item {row} holds {_shown(array[row])}; were probabilities passed?")
+        raise BadInput(
+            f"{where}: whole numbers were needed, but item {row} holds {_shown(array[row])}; were probabilities passed?"
+        )
     return array.astype(np.int64)
 
 
-def _check_counts(counts: IntArray, classes: int, where: str) -> None:
+def _check_counts(counts: IntArray, classes: int, *, where: str) -> None:
     if counts.ndim != 2 or counts.shape[1] != classes:
         raise BadInput(f"{where}: N x {classes} counts were needed, but shape {counts.shape} came; one column a class")
     if counts.size and counts.min() < 0:
@@ -339,7 +345,7 @@ def _check_classes(given: IntArray, classes: int) -> None:
         )
 
 
-def _check_probabilities(rows: FloatArray, model: int, first: int) -> None:
+def _check_probabilities(rows: FloatArray, *, model: int, first: int) -> None:
     totals = rows @ np.ones(rows.shape[1], rows.dtype) if rows.dtype != np.float16 else rows.sum(1, dtype=np.float32)
     allowed = 1e-2 if rows.dtype == np.float16 else 1e-3
     # Comparisons are written so that NaN fails them.
@@ -349,10 +355,16 @@ def _check_probabilities(rows: FloatArray, model: int, first: int) -> None:
     row = int(bad.argmax())
     where = f"model {model}, item {first + row}"
     if not np.isfinite(rows[row]).all():
-        raise BadInput(f"posteriors: probabilities were needed, but {where} holds {_shown(rows[row])}; predict it again")
+        raise BadInput(
+            f"posteriors: probabilities were needed, but {where} holds {_shown(rows[row])}; predict it again"
+        )
     if rows[row].min() < 0:
-        raise BadInput(f"posteriors: probabilities cannot be negative, but {where} holds {_shown(rows[row])}; were logits passed?")
-    raise BadInput(f"posteriors: rows must be probabilities, but {where} sums to {totals[row]:.3f}; were logits passed?")
+        raise BadInput(
+            f"posteriors: probabilities cannot be negative, but {where} holds {_shown(rows[row])}; were logits passed?"
+        )
+    raise BadInput(
+        f"posteriors: rows must be probabilities, but {where} sums to {totals[row]:.3f}; were logits passed?"
+    )
 
 
 def _first_double(ids: Sequence[str]) -> str:

@@ -1,0 +1,94 @@
+"""What a campaign is run by: its policy and its terms, how they are checked at the start, and how they stand in a log."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from relook.errors import BadInput
+from relook.scores import Score
+from relook.stopping import Majority, Stop
+from relook.types import Posteriors, fingerprint
+
+
+class Policy(msgspec.Struct, frozen=True, eq=False):
+    """What is asked next and when it is settled.
+
+    `returns` says whether a settled item may come back; `given_weight` how many votes a given label has (1: the paper's, 0:
+    only people count); `batch` after how many answers items that changed are scored anew.
+    """
+
+    name: str
+    score: Score
+    stop: Stop = Majority()
+    returns: bool = False
+    given_weight: float = 1.0
+    batch: int = 1
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise BadInput(f"policy {self.name}: a batch of at least 1 answer was needed, but {self.batch} came")
+        if not (self.given_weight >= 0 and np.isfinite(self.given_weight)):
+            raise BadInput(
+                f"policy {self.name}: the given label needs a weight of 0 or more, but {self.given_weight} came; "
+                "0 lets only people count"
+            )
+
+    def record(self) -> dict[str, Any]:
+        """Return the policy as it stands in a log."""
+        rules = {"score": as_record(self.score), "stop": as_record(self.stop)}
+        plain = {"returns": self.returns, "given_weight": float(self.given_weight), "batch": self.batch}
+        return {"name": self.name} | rules | plain
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """What else is agreed at the start: how long a lease lasts, how many people there are (None: no end of them), the seed."""
+
+    lease_seconds: float = 3600.0
+    panel: int | None = None
+    seed: int = 0
+    ids: str | None = None
+    at: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.lease_seconds < np.inf:
+            raise BadInput(f"lease: a number of seconds above 0 was needed, but {self.lease_seconds} came")
+        if self.panel is not None and self.panel < 1:
+            raise BadInput(f"panel: at least one person was needed, but {self.panel} came; leave it out for no limit")
+
+
+def check_budget(budget: int) -> None:
+    """Refuse a budget that is no number of answers."""
+    if budget < 0:
+        raise BadInput(f"budget: a number of answers was needed, but {budget} came; pass 0 or more")
+
+
+def check_beliefs(policy: Policy, posteriors: Posteriors | None) -> None:
+    """Refuse a rule that needs beliefs where there are no class probabilities."""
+    if policy.stop.uses_belief and posteriors is None:
+        raise BadInput(
+            f"policy {policy.name}: its stopping rule needs class probabilities, but none came; pass posteriors"
+        )
+
+
+def as_record(rule: Any) -> dict[str, Any]:
+    """Return the name and settings of a score or rule, as they stand in a log; arrays stand there by their hash.
+
+    >>> from relook.stopping import Agree
+    >>> as_record(Agree(3))
+    {'name': 'Agree', 'k': 3}
+    """
+    if isinstance(rule, msgspec.Struct):
+        settings = {field: _recorded(getattr(rule, field)) for field in rule.__struct_fields__}
+        return {"name": type(rule).__name__} | settings
+    module = getattr(rule, "__module__", "") or ""
+    name = getattr(rule, "__qualname__", type(rule).__qualname__)
+    return {"name": name if module.startswith("relook.") else f"{module}:{name}"}
+
+
+def _recorded(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return {"fingerprint": fingerprint(value)}
+    if isinstance(value, np.generic):
+        return value.item()
+    return as_record(value) if isinstance(value, msgspec.Struct) else msgspec.to_builtins(value)
