@@ -247,17 +247,17 @@ def read_runs(folder: Path) -> Runs:
     """Read a folder that `write_runs` wrote."""
     if not folder.is_dir():
         raise BadInput(f"runs: a folder that `relook simulate` wrote was needed, but {folder} is none; check the path")
-    rows = _json(folder / ROWS, list[dict[str, Any]], "a list of rows")
+    rows = _json(folder / ROWS, list[dict[str, Any]], what="a list of rows")
     if not rows:
         raise BadInput(f"runs: {folder / ROWS} must hold at least one run, but it is empty; simulate again")
     for number, row in enumerate(rows):
         _check_row(row, f"{folder / ROWS}, row {number}")
     arrays = _arrays(folder / CURVES)
-    curves = {(row["policy"], row["seed"]): _curve(arrays, row, folder / CURVES) for row in rows}
+    curves = {(row["policy"], row["seed"]): _curve(arrays, row, path=folder / CURVES) for row in rows}
     if len(curves) < len(rows):
         raise BadInput(f"runs: a policy and a seed make one run, but {folder / ROWS} has one twice; keep one")
-    resolved = _json(folder / RESOLVED, dict[str, Any], "the resolved configuration")
-    extra = _json(folder / EXTRA, Extra, "what a report shows besides") if (folder / EXTRA).exists() else Extra()
+    resolved = _json(folder / RESOLVED, dict[str, Any], what="the resolved configuration")
+    extra = _json(folder / EXTRA, Extra, what="what a report shows besides") if (folder / EXTRA).exists() else Extra()
     return Runs(tuple(rows), curves, resolved, extra)
 
 
@@ -313,10 +313,10 @@ def _part(path: Path) -> Record:
         raise BadInput(f"runs: {path} must hold one finished run, but it does not ({error}); remove it") from None
     _check_row(row, str(path))
     named = {f"{row['policy']}|{row['seed']}|{name}": array for name, array in arrays.items()}
-    return Record(row, _curve(named, row, path), outcome)
+    return Record(row, _curve(named, row, path=path), outcome)
 
 
-def _json(path: Path, kind: type[_Read], what: str) -> _Read:
+def _json(path: Path, kind: type[_Read], *, what: str) -> _Read:
     if not path.is_file():
         raise BadInput(f"runs: {path} was needed, with {what}, but there is no such file; simulate again")
     try:
@@ -342,7 +342,7 @@ def _arrays(path: Path) -> dict[str, Any]:
         raise BadInput(f"runs: {path} must hold arrays, but it is broken ({error}); simulate again") from None
 
 
-def _curve(arrays: Mapping[str, Any], row: Mapping[str, Any], path: Path) -> Curve:
+def _curve(arrays: Mapping[str, Any], row: Mapping[str, Any], *, path: Path) -> Curve:
     policy, seed = row["policy"], row["seed"]
     parts = [arrays.get(f"{policy}|{seed}|{name}", np.zeros(0)) for name in QUANTITIES]
     shapes = {part.shape for part in parts}
