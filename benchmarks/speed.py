@@ -1,7 +1,7 @@
 """Our side of the timing harness, and the speed figures that need no rival.
 
-A harness that times several programs on the same inputs calls `scores` and `simulate` with its inputs. Run as a script it
-measures the figures of relook alone, in CPU seconds, and prints them as JSON:
+A harness that times several programs on the same inputs calls `scores` and `simulate` with its inputs. Run as a script
+it measures the figures of relook alone, in CPU seconds, and prints them as JSON:
 
     python benchmarks/speed.py [--data FOLDER] [--to FILE]
 """
@@ -100,7 +100,7 @@ def start_up() -> dict[str, float]:
 
 def _cpu(command: list[str]) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, capture_output=True)  # noqa: S603
+    subprocess.run(command, check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

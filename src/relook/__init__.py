@@ -17,13 +17,13 @@ _HOMES = {
     "Dataset": "relook.types",
     "Labels": "relook.types",
     "NotAllowed": "relook.errors",
-    "Policy": "relook.campaign",
+    "Policy": "relook.rules",
     "Posteriors": "relook.types",
     "Rows": "relook.types",
     "Run": "relook.simulation",
     "Setting": "relook.policies",
     "Simulation": "relook.simulation",
-    "Terms": "relook.campaign",
+    "Terms": "relook.rules",
     "curve": "relook.curves",
     "named": "relook.policies",
     "score_items": "relook.scores",
@@ -31,14 +31,36 @@ _HOMES = {
     "top": "relook.scores",
 }
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605
+__all__ = [
+    "BadInput",
+    "BadLog",
+    "Campaign",
+    "Crowd",
+    "Curve",
+    "Dataset",
+    "Labels",
+    "NotAllowed",
+    "Policy",
+    "Posteriors",
+    "Rows",
+    "Run",
+    "Setting",
+    "Simulation",
+    "Terms",
+    "curve",
+    "named",
+    "score_items",
+    "simulate",
+    "top",
+]
 
 if TYPE_CHECKING:
     from relook.annotators import Crowd
-    from relook.campaign import Campaign, Policy, Terms
+    from relook.campaign import Campaign
     from relook.curves import Curve, curve
     from relook.errors import BadInput, BadLog, NotAllowed
     from relook.policies import Setting, named
+    from relook.rules import Policy, Terms
     from relook.scores import score_items, top
     from relook.simulation import Run, Simulation, simulate
     from relook.types import Dataset, Labels, Posteriors, Rows

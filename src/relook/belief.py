@@ -4,9 +4,9 @@ A model's out-of-sample posterior P is sharpened to R, and answers are taken to 
 
     q(c | y) = (1 - eps) [ (1 - kappa) 1(c = y) + kappa R(c) ] + eps / C
 
-so that a class the model confuses with y is also the likelier wrong answer. The belief is R(y) times the likelihood of the
-answers. The given label adds `given_bonus` to its class's log odds: 0 by default, because P was fitted on the given labels
-and has already counted them.
+so that a class the model confuses with y is also the likelier wrong answer. The belief is R(y) times the likelihood
+of the answers. The given label adds `given_bonus` to its class's log odds: 0 by default, because P was fitted on the
+given labels and has already counted them.
 """
 
 import msgspec

@@ -1,7 +1,8 @@
 """The one state machine: who is asked about what, and what their answers settle.
 
-The simulator drives it in a `for` loop and a server will drive it by two routes. It decides, writes the decision down as an
-event, and the ledger applies that event; `replay` applies the same events again and stands where the writer stood.
+The simulator drives it in a `for` loop and a server will drive it by two routes. It decides, writes the decision down
+as an event, and the ledger applies that event; `replay` applies the same events again and stands where the writer
+stood.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +33,7 @@ from relook.events import (
     Started,
     Undone,
 )
-from relook.ledger import Item, Ledger
+from relook.ledger import Item, Ledger, posteriors_of, start_of
 from relook.queue import FIRST, Queue
 from relook.rules import Policy, Terms, as_record, check_beliefs, check_budget
 from relook.scores import Score, checked, is_rowwise, score_items
@@ -98,7 +99,8 @@ class Campaign:
         return lease
 
     def tell(self, lease: Lease, answer: int, now: float = 0.0) -> Answer:
-        """Take an answer: a class, `CANNOT_TELL` or `NONE_OF_THESE`. One that comes too late is kept but does not count.
+        """Take an answer: a class, `CANNOT_TELL` or `NONE_OF_THESE`. One that comes too late is kept but does not
+        count.
 
         The same answer told twice is one answer; another one to the same lease is refused.
         """
@@ -107,13 +109,13 @@ class Campaign:
         number, item = lease.number, lease.item
         if not NONE_OF_THESE <= answer < ledger.given.classes:
             raise BadInput(
-                f"answer: a class from 0 to {ledger.given.classes - 1}, -1 or -2 was needed, but {answer} came; ask again"
+                f"answer: a class from 0 to {ledger.given.classes - 1}, -1 or -2 was needed, but {answer} came"
             )
         if number not in ledger.leases:
             return self._late(lease, answer, now=now)
         state = ledger.items[item]
         verdict = self._verdict(item, state, answer=answer)
-        event = Answer(number, item, lease.annotator, answer, ledger.ranking, True, verdict, now)
+        event = Answer(number, item, lease.annotator, answer, ledger.ranking, counted=True, verdict=verdict, at=now)
         ledger.answer(event)
         self.events.append(event)
         self._requeue(item, state)
@@ -127,7 +129,10 @@ class Campaign:
         self._offer(lease.item, self.ledger.items[lease.item])
 
     def undo(self, annotator: str | None, k: int = 1, now: float = 0.0) -> list[Undone]:
-        """Take back this annotator's last k answers, newest first: each returns to the budget and its item is judged again."""
+        """Take back this annotator's last k answers, newest first.
+
+        Each returns to the budget, and its item is judged again.
+        """
         self._pass_time(now)
         standing = self.ledger.standing.get(annotator, [])
         if self.ledger.closed:
@@ -165,7 +170,7 @@ class Campaign:
 
         Facts come from the events alone; the queue is rebuilt from the posteriors of the last ranking, by its number.
         """
-        started = _started(events, given, policy=policy)
+        started = start_of(events, given, policy=policy)
         campaign = cls.__new__(cls)
         campaign._set_up(given, policy, started=started)
         campaign._catching_up = policy.batch == 1
@@ -174,7 +179,7 @@ class Campaign:
             raise BadLog("log: a ranking was needed after the start, but none came; was the log cut?")
         for place in range(1, len(events)):
             if place == last:
-                campaign._install(_ranking_of(events[last], rankings))
+                campaign._install(posteriors_of(events[last], rankings))
             campaign.ledger.apply(events[place])
             if place > last:
                 campaign._follow(events[place])
@@ -236,17 +241,17 @@ class Campaign:
         self._offer(item, self.ledger.items[item])
 
     def _late(self, lease: Lease, answer: int, *, now: float) -> Answer:
-        known = self.ledger.answered.get(lease.number)
+        number = lease.number
+        known = self.ledger.answered.get(number)
         if known is not None and known.answer == answer:
             return known
         if known is not None:
             raise NotAllowed(
-                f"answer: lease {lease.number} was answered with {known.answer}, but {answer} came; undo the first one"
+                f"answer: lease {number} was answered with {known.answer}, but {answer} came; undo that first"
             )
         self._need_known(lease)
-        event = Answer(
-            lease.number, lease.item, lease.annotator, answer, self.ledger.ranking, False, self.verdict(lease.item), now
-        )
+        ranking, verdict = self.ledger.ranking, self.verdict(lease.item)
+        event = Answer(number, lease.item, lease.annotator, answer, ranking, counted=False, verdict=verdict, at=now)
         self._record(event)
         return event
 
@@ -257,7 +262,8 @@ class Campaign:
     def _need_known(self, lease: Lease) -> None:
         if self.ledger.ended.get(lease.number) != lease.item:
             raise BadInput(
-                f"lease {lease.number}: a lease of this campaign was needed, but it never gave this one; ask for an item"
+                f"lease {lease.number}: a lease of this campaign was needed, but it never gave this one; ask for an "
+                f"item"
             )
 
     def _undo(self, answer: Answer, now: float) -> Undone:
@@ -386,37 +392,3 @@ class Campaign:
         elif isinstance(event, Expired | Skipped):
             item = self.ledger.ended[event.lease]
             self._offer(item, self.ledger.items[item])
-
-
-def _started(events: Sequence[Event], given: Labels, *, policy: Policy) -> Started:
-    started = events[0] if events else None
-    if not isinstance(started, Started):
-        raise BadLog(
-            f"log: it must begin with the start of a campaign, but {type(started).__name__} came; was the log cut?"
-        )
-    if started.schema > SCHEMA:
-        raise BadLog(
-            f"log: relook {started.software} wrote schema {started.schema}, but this one reads {SCHEMA}; install a newer relook"
-        )
-    if started.given != given.fingerprint() or started.classes != given.classes:
-        raise BadLog(
-            "log: the given labels of its campaign were needed, but others came; pass the labels it began with"
-        )
-    if started.policy != policy.record() and started.policy["name"] == policy.name:
-        raise BadLog(f"log: policy {policy.name} had other settings, {started.policy}; pass the policy it began with")
-    if started.policy["name"] != policy.name:
-        raise BadLog(
-            f"log: policy {started.policy['name']} was needed, but {policy.name} came; pass the policy it began with"
-        )
-    return started
-
-
-def _ranking_of(event: Event, rankings: Mapping[int, Posteriors | None]) -> Posteriors | None:
-    assert isinstance(event, Ranking)
-    posteriors = rankings.get(event.number)
-    found = None if posteriors is None else posteriors.fingerprint()
-    if found != event.posteriors:
-        raise BadLog(
-            f"ranking {event.number}: posteriors {event.posteriors} were needed, but {found} came; pass the file it used"
-        )
-    return posteriors

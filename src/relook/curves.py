@@ -149,7 +149,7 @@ class _Steps:
         self._standing[spent[within]] = within
 
     def changes(self, after: NDArray[Any], start: NDArray[Any]) -> FloatArray:
-        """Return by how much each step changed a quantity of its item: `after` is one value a step, `start` one an item."""
+        """Return by how much each step changed its item's quantity: `after` has a value a step, `start` an item."""
         moved = after[self.order].astype(np.float64)
         before = np.empty_like(moved)
         before[1:] = moved[:-1]

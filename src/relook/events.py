@@ -18,7 +18,8 @@ CANNOT_TELL, NONE_OF_THESE = -1, -2
 """Answers that are no class: they cost one and stay outside the counts."""
 
 UNSETTLED, UNCLEAR, OUTSIDE, DISPUTED = -1, -2, -3, -4
-"""Verdicts that are no class. UNCLEAR: two people cannot tell; OUTSIDE: two people say none of these; DISPUTED: all have seen it."""
+"""Verdicts that are no class. UNCLEAR: two people cannot tell; OUTSIDE: two people say none of these; DISPUTED: all
+have seen it."""
 
 STATUS = {UNSETTLED: "unsettled", UNCLEAR: "unclear", OUTSIDE: "outside", DISPUTED: "disputed"}
 """How a verdict that is no class is called in tables; every other item is `settled`."""

@@ -1,18 +1,19 @@
 """The facts of a campaign: a fold over its events.
 
-Nothing here decides anything: every event says what happened, verdicts included, and `apply` writes it down or refuses an
-event that the ones before it rule out.
+Nothing here decides anything: every event says what happened, verdicts included, and `apply` writes it down or
+refuses an event that the ones before it rule out.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from relook.errors import BadLog
-from relook.events import UNSETTLED, Answer, Closed, Event, Expired, Lease, Ranking, Skipped, Started, Undone
-from relook.types import IntArray, Labels
+from relook.events import SCHEMA, UNSETTLED, Answer, Closed, Event, Expired, Lease, Ranking, Skipped, Started, Undone
+from relook.rules import Policy
+from relook.types import IntArray, Labels, Posteriors
 
 
 class Item:
@@ -75,9 +76,8 @@ class Ledger:
     def apply(self, event: Event) -> None:
         """Write an event down, or refuse one that cannot have followed."""
         if type(event) is Started or event.at < self.now:
-            raise BadLog(
-                f"log: events must follow in time on one start, but {type(event).__name__} at {event.at} follows {self.now}"
-            )
+            kind = type(event).__name__
+            raise BadLog(f"log: events must follow in time on one start, but {kind} at {event.at} follows {self.now}")
         self._apply[type(event)](event)
 
     def item(self, number: int) -> Item:
@@ -131,7 +131,7 @@ class Ledger:
         if self.skipped:
             self.skipped.get(event.annotator, {}).pop(event.item, None)
 
-    def release(self, event: Expired | Skipped) -> Lease:
+    def release(self, event: Expired | Skipped) -> None:
         """A lease ended without an answer; its place in the budget is free."""
         lease = self.leases.pop(event.lease, None)
         if lease is None:
@@ -140,12 +140,12 @@ class Ledger:
         self.ended[event.lease] = lease.item
         self.reserved -= 1
         self.now = event.at
-        return lease
 
     def skip(self, event: Skipped) -> None:
         """As above, and the person who gave the item back sees it again last."""
-        lease = self.release(event)
-        if lease.annotator is not None:
+        lease = self.leases.get(event.lease)
+        self.release(event)
+        if lease is not None and lease.annotator is not None:
             self.skipped.setdefault(lease.annotator, {})[lease.item] = None
 
     def answer(self, event: Answer) -> None:
@@ -219,3 +219,33 @@ def _last(state: Item, answer: Answer) -> int:
         if state.people[place] == answer.annotator and state.answers[place] == answer.answer:
             return place
     raise BadLog(f"log: item {answer.item} holds no answer {answer.answer} of {answer.annotator} to undo")
+
+
+def start_of(events: Sequence[Event], given: Labels, *, policy: Policy) -> Started:
+    """Return the start of a log, or say why these labels and this policy are not those it began with."""
+    started = events[0] if events else None
+    if not isinstance(started, Started):
+        raise BadLog(f"log: a campaign's start was needed first, but {type(started).__name__} came; was the log cut?")
+    if started.schema > SCHEMA:
+        raise BadLog(
+            f"log: schema {SCHEMA} or older was needed, but relook {started.software} wrote {started.schema}; "
+            "install a newer relook"
+        )
+    if started.given != given.fingerprint() or started.classes != given.classes:
+        raise BadLog("log: the given labels it began with were needed, but others came; pass those labels")
+    if started.policy != policy.record():
+        raise BadLog(f"log: policy {started.policy} was needed, but {policy.record()} came; pass the one it began with")
+    return started
+
+
+def posteriors_of(event: Event, rankings: Mapping[int, Posteriors | None]) -> Posteriors | None:
+    """Return the posteriors that a ranking used, or say that they are missing or others."""
+    if not isinstance(event, Ranking):
+        raise BadLog(f"log: a ranking was needed, but {type(event).__name__} came")
+    posteriors = rankings.get(event.number)
+    found = None if posteriors is None else posteriors.fingerprint()
+    if found != event.posteriors:
+        raise BadLog(
+            f"ranking {event.number}: posteriors {event.posteriors} were needed, but {found} came; pass its file"
+        )
+    return posteriors

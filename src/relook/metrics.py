@@ -51,15 +51,21 @@ def kinds(events: Sequence[Event], given: Labels, *, truth: FloatArray) -> dict[
         before = open_at.setdefault(event.item, int(label[event.item]))
         if event.verdict != UNSETTLED:
             after = event.verdict if event.verdict >= 0 else int(label[event.item])
-            counts[_kind(before == right[event.item], after == right[event.item], hard=hard[event.item])] += 1
+            counts[
+                _kind(
+                    right_before=before == right[event.item],
+                    right_after=after == right[event.item],
+                    hard=hard[event.item],
+                )
+            ] += 1
             label[event.item] = after
             del open_at[event.item]
     for item, before in open_at.items():
-        counts[_kind(before == right[item], before == right[item], hard=hard[item])] += 1
+        counts[_kind(right_before=before == right[item], right_after=before == right[item], hard=hard[item])] += 1
     return counts
 
 
-def _kind(right_before: bool, right_after: bool, *, hard: bool) -> str:
+def _kind(*, right_before: bool, right_after: bool, hard: bool) -> str:
     if right_before:
         return "was_right"
     return f"{'difficult' if hard else 'clear'}_{'corrected' if right_after else 'not_corrected'}"

@@ -43,33 +43,44 @@ class Setting(msgspec.Struct, frozen=True, eq=False):
     batch: int = 1
 
 
+def _by(score: Score, name: str, *, setting: Setting) -> Policy:
+    """A policy that asks about each item once."""
+    return Policy(name, score, setting.stop, given_weight=setting.given_weight, batch=setting.batch)
+
+
 def _one_pass(score: Score) -> Callable[[str, Setting], Policy]:
-    return lambda name, setting: Policy(name, score, setting.stop, False, setting.given_weight, setting.batch)
+    return lambda name, setting: _by(score, name, setting=setting)
+
+
+def _again(policy: Policy) -> Policy:
+    return msgspec.structs.replace(policy, returns=True)
 
 
 def _default(name: str, setting: Setting) -> Policy:
     agree = float(setting.stop.k) if isinstance(setting.stop, Agree) else 0.0
     lead = float(setting.stop.k) if isinstance(setting.stop, Margin) else 1.0
-    score = ValuePerAnswer(agree=agree, lead=lead)
-    return Policy(name, score, setting.stop, True, setting.given_weight, setting.batch)
+    return _again(_by(ValuePerAnswer(agree=agree, lead=lead), name, setting=setting))
 
 
 def _random(name: str, setting: Setting) -> Policy:
-    return _one_pass(RandomOrder(setting.seed))(name, setting)
+    return _by(RandomOrder(setting.seed), name, setting=setting)
+
+
+def _oracle_once(name: str, setting: Setting) -> Policy:
+    return _by(TrueValue(_truth(name, setting)), name, setting=setting)
 
 
 def _oracle(name: str, setting: Setting) -> Policy:
+    return _again(_oracle_once(name, setting))
+
+
+def _minimal(name: str, setting: Setting) -> Policy:
     truth = _truth(name, setting)
-    score = (
-        TrueValue(one_hot(truth.argmax(1), truth.shape[1]).astype(np.float64))
-        if name == "minimal"
-        else TrueValue(truth)
-    )
-    return Policy(name, score, setting.stop, name == "oracle", setting.given_weight, setting.batch)
+    return _by(TrueValue(one_hot(truth.argmax(1), truth.shape[1]).astype(np.float64)), name, setting=setting)
 
 
 def _activelab(name: str, setting: Setting) -> Policy:
-    return Policy(name, ActiveLab(), setting.stop, True, setting.given_weight, setting.batch)
+    return _again(_by(ActiveLab(), name, setting=setting))
 
 
 POLICIES: dict[str, tuple[Callable[[str, Setting], Policy], str]] = {
@@ -92,8 +103,8 @@ POLICIES: dict[str, tuple[Callable[[str, Setting], Policy], str]] = {
     "activelab": (_activelab, "the ordering of ActiveLab, a rival; asks again"),
     "random": (_random, "a random order; one pass"),
     "oracle": (_oracle, "knows the true distributions; asks again (a bound)"),
-    "oracle-once": (_oracle, "knows the true distributions; one pass (a bound)"),
-    "minimal": (_oracle, "knows what is wrong, and its annotator never errs (a bound)"),
+    "oracle-once": (_oracle_once, "knows the true distributions; one pass (a bound)"),
+    "minimal": (_minimal, "knows what is wrong, and its annotator never errs (a bound)"),
 }
 """Every named policy: how it is made, and what it does in a line."""
 
@@ -105,7 +116,8 @@ BOUNDS = ("oracle", "oracle-once", "minimal")
 
 
 def named(text: str, setting: Setting = Setting()) -> Policy:
-    """Return the policy a user means by a name, or by `file.py:function` or `package.module:name` for a rule of their own.
+    """Return the policy a user means by a name, or by `file.py:function` or `package.module:name` for a rule of their
+    own.
 
     >>> named("paper").returns, named("default").returns
     (False, True)
@@ -125,9 +137,7 @@ def _own(text: str, setting: Setting) -> Policy:
     if isinstance(rule, Policy):
         return msgspec.structs.replace(rule, name=text)
     if not callable(rule):
-        raise BadInput(
-            f"policy: {name} must be a score or a Policy, but it is a {type(rule).__name__}; see the docs on your own rule"
-        )
+        raise BadInput(f"policy: {name} must be a score or a Policy, but it is a {type(rule).__name__}; name another")
     return _one_pass(rule)(text, setting)
 
 
@@ -173,8 +183,8 @@ def check_rule(policy: Policy, labels: Labels, *, posteriors: Posteriors | None,
         alone = score(rows_of(labels, posteriors, block=slice(row, row + 1), given_weight=policy.given_weight))
         if not np.array_equal(alone[0], together[row], equal_nan=True):
             raise BadInput(
-                f"policy {policy.name}: item {row} scores {float(alone[0]):.6g} alone but {float(together[row]):.6g} among others; "
-                "set `rowwise = False` on the rule if it must look at several rows"
+                f"policy {policy.name}: item {row} scores {float(alone[0]):.6g} alone but {float(together[row]):.6g} "
+                "among others; set `rowwise = False` on the rule if it must look at several rows"
             )
 
 

@@ -1,8 +1,9 @@
 """The live order of a campaign: who is shown which item next.
 
-Untouched items stand in the sorted order of the last ranking, and `head` walks along it, for everybody alike. An item that
-somebody was asked about and that is still wanted is announced; each annotator keeps a heap of announcements and drops those
-that no longer hold. So the cost of the next item depends neither on the number of items nor on what a person has done.
+Untouched items stand in the sorted order of the last ranking, and `head` walks along it, for everybody alike. An item
+that somebody was asked about and that is still wanted is announced; each annotator keeps a heap of announcements and
+drops those that no longer hold. So the cost of the next item depends neither on the number of items nor on what a
+person has done.
 """
 
 from heapq import heappop, heappush

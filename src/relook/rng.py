@@ -22,7 +22,8 @@ def generator(seed: int, *names: str | int) -> np.random.Generator:
 def uniform(seed: int, items: NDArray[np.integer], nth: int) -> NDArray[np.float64]:
     """Return one number in [0, 1) an item, which depends on (seed, item, nth) only.
 
-    Asking in another order, or for other items, never changes an item's number, so that two policies face the same crowd.
+    Asking in another order, or for other items, never changes an item's number, so that two policies face the same
+    crowd.
 
     >>> bool(uniform(7, np.array([3, 5]), 0)[1] == uniform(7, np.array([5]), 0)[0])
     True

@@ -1,4 +1,4 @@
-"""What a campaign is run by: its policy and its terms, how they are checked at the start, and how they stand in a log."""
+"""What a campaign is run by: its policy and its terms, and how they stand in a log."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ from relook.types import Posteriors, fingerprint
 class Policy(msgspec.Struct, frozen=True, eq=False):
     """What is asked next and when it is settled.
 
-    `returns` says whether a settled item may come back; `given_weight` how many votes a given label has (1: the paper's, 0:
-    only people count); `batch` after how many answers items that changed are scored anew.
+    `returns` says whether a settled item may come back; `given_weight` how many votes a given label has (1: the
+    paper's, 0: only people count); `batch` after how many answers items that changed are scored anew.
     """
 
     name: str
@@ -42,7 +42,11 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """What else is agreed at the start: how long a lease lasts, how many people there are (None: no end of them), the seed."""
+    """What else is agreed at the start.
+
+    How long a lease lasts, how many people there are (None: no end of them), the seed, a hash of the items' ids, and
+    the time.
+    """
 
     lease_seconds: float = 3600.0
     panel: int | None = None

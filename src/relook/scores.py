@@ -1,8 +1,9 @@
 """How much an item is worth asking about: higher means sooner.
 
-A score is called with `Rows` and returns one number a row. It looks at one row at a time, so that one answer costs one row's
-work; a score that looks at several says so by `rowwise = False` and is computed whole at every ranking. Sums run along a
-row in C order by `einsum` and `reduce`, never by a matrix product, so that a row scores alike to the bit in any company.
+A score is called with `Rows` and returns one number a row. It looks at one row at a time, so that one answer costs
+one row's work; a score that looks at several says so by `rowwise = False` and is computed whole at every ranking.
+Sums run along a row in C order by `einsum` and `reduce`, never by a matrix product, so that a row scores alike to the
+bit in any company.
 """
 
 from typing import Any, Protocol
@@ -32,7 +33,10 @@ class Score(Protocol):
 
 
 def noisiness(rows: Rows) -> FloatArray:
-    """Cross-entropy from the votes to the posteriors, CE: how badly the labels fit. An item without votes counts as a uniform guess."""
+    """Cross-entropy from the votes to the posteriors, CE: how badly the labels fit.
+
+    An item without votes counts as a uniform guess.
+    """
     return _cross_entropy(rows, _log(rows.mean))
 
 
@@ -64,7 +68,7 @@ def phi_clipped(rows: Rows) -> FloatArray:
 
 
 def phi_ensemble(rows: Rows) -> FloatArray:
-    """The paper's equation with the entropy marginalised over models: the mean of their entropies, not the entropy of their mean."""
+    """The paper's equation, with the mean of the models' entropies in place of the entropy of their mean."""
     return noisiness(rows) - _mean_entropy(rows.probabilities)
 
 
@@ -89,10 +93,10 @@ def self_confidence(rows: Rows) -> FloatArray:
 
 
 class ValuePerAnswer(msgspec.Struct, frozen=True):
-    """What one more answer buys: the expected gain in right labels of asking until the label flips, per answer that takes.
+    """What one more answer buys: the gain in right labels expected of asking until the label flips, per answer.
 
-    Answers update a belief about the item, so a settled item is asked about again when doubt remains. To settle on a class
-    takes `agree` votes and a lead of `lead`; both come from the stopping rule.
+    Answers update a belief about the item, so a settled item is asked about again when doubt remains. To settle on a
+    class takes `agree` votes and a lead of `lead`; both come from the stopping rule.
     """
 
     model: AnswerModel = AnswerModel()
@@ -126,7 +130,7 @@ class ValuePerAnswer(msgspec.Struct, frozen=True):
 
 
 class TrueValue(msgspec.Struct, frozen=True, eq=False):
-    """The oracle of the paper's code: the true chance that the label is wrong, per expected answer until a majority forms."""
+    """The oracle of the paper's code: the true chance of a wrong label, per answer expected until a majority forms."""
 
     truth: FloatArray
 
@@ -181,13 +185,12 @@ def score_items(
         )
     width = labels.classes * (1 if posteriors is None else posteriors.models)
     parts = blocks(items, width) if is_rowwise(score) else iter([slice(0, items)])
-    out: FloatArray | None = None
+    out = np.empty(0)
     for block in parts:
         part = checked(score(rows_of(labels, posteriors, block=block, given_weight=given_weight)), block)
-        if out is None:
+        if not block.start:
             out = np.empty(items, part.dtype)
         out[block] = part
-    assert out is not None
     return out
 
 
@@ -214,13 +217,15 @@ def checked(part: NDArray[Any], block: slice) -> FloatArray:
     count = block.stop - block.start
     if values.shape != (count,):
         raise BadInput(
-            f"score: one number a row was needed, but {count} rows gave shape {values.shape}; return an array of n numbers"
+            f"score: one number a row was needed, but {count} rows gave shape {values.shape}; return an array of n "
+            f"numbers"
         )
     if values.dtype.kind != "f":
         values = values.astype(np.float64)
     if np.isnan(values).any():
         raise BadInput(
-            f"score: numbers were needed, but item {block.start + int(np.isnan(values).argmax())} got NaN; guard the rule"
+            f"score: numbers were needed, but item {block.start + int(np.isnan(values).argmax())} got NaN; guard the "
+            f"rule"
         )
     return values
 
@@ -231,13 +236,11 @@ def top(scores: FloatArray, k: int) -> IntArray:
     >>> top(np.array([.1, .9, .9, .5]), 3).tolist()
     [1, 2, 3]
     """
-    kept = np.empty(0, np.int64)
+    kept: IntArray = np.empty(0, np.int64)
     for block in blocks(len(scores), 1):
         part = scores[block]
-        if len(kept) >= k:
-            inside = np.flatnonzero(part > scores[kept].min())
-        else:
-            inside = np.arange(len(part))
+        full = len(kept) >= k
+        inside = np.flatnonzero(part > scores[kept].min()) if full else np.arange(len(part))
         if len(inside):
             kept = _best(scores, np.concatenate([kept, inside + block.start]), k=k)
     return kept[np.argsort(-scores[kept], kind="stable")]

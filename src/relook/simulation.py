@@ -34,8 +34,8 @@ class Simulation(msgspec.Struct, frozen=True, eq=False):
     """One campaign to play out.
 
     `annotators`: one for a crowd without end, in which each answer comes from somebody new, or several for a panel that
-    takes turns. `protocol`: `exact` never overspends; `paper-code` finishes the item it is on, as the released code does.
-    With `update`, a model is trained anew every `update_every` answers.
+    takes turns. `protocol`: `exact` never overspends; `paper-code` finishes the item it is on, as the released code
+    does. With `update`, a model is trained anew every `update_every` answers.
     """
 
     policy: Policy
@@ -158,7 +158,7 @@ def _answer_in_turns(campaign: Campaign, people: Sequence[Annotator], *, until: 
 
 
 def _in_rounds(campaign: Campaign, simulation: Simulation) -> None:
-    """Rank anew after every round of answers: with a model trained on them, or for a score that looks at several rows."""
+    """Rank anew after every round of answers: by a model trained on them, or as the score looks at several rows."""
     every = simulation.update_every if simulation.update is not None else simulation.policy.batch
     posteriors = simulation.posteriors
     while _answer(campaign, simulation.annotators, until=min(campaign.spent + every, campaign.budget)):

@@ -1,7 +1,8 @@
 """When an item is settled.
 
-A rule is called with the votes for each class (answers, and the given label at its weight) and the belief about the item's
-class (only where `uses_belief` is true). It says whether the label is settled: the class with most votes, or most belief.
+A rule is called with the votes for each class (answers, and the given label at its weight) and the belief about the
+item's class (only where `uses_belief` is true). It says whether the label is settled: the class with most votes, or
+most belief.
 """
 
 from collections.abc import Sequence

@@ -104,7 +104,7 @@ class Posteriors(msgspec.Struct, frozen=True, eq=False):
     in_sample: bool = False
 
     def __post_init__(self) -> None:
-        values = self.values if isinstance(self.values, np.ndarray) else np.asarray(self.values)
+        values = np.asanyarray(self.values)
         if values.ndim == 2:
             values = values[np.newaxis]
         if values.ndim != 3 or 0 in values.shape:
@@ -205,8 +205,8 @@ def true_distribution(truth: ArrayLike, classes: int) -> FloatArray:
 class Rows(msgspec.Struct, frozen=True, eq=False):
     """What a score sees of n items: their numbers, votes and posteriors, each row an item, in C order.
 
-    `posteriors` is M x n x C or None; `given_labels` is one class a row (-1: unlabelled) or n x C counts. A caller that has
-    counted the votes hands them over as `vote_counts`.
+    `posteriors` is M x n x C or None; `given_labels` is one class a row (-1: unlabelled) or n x C counts. A caller
+    that has counted the votes hands them over as `vote_counts`.
     """
 
     items: IntArray
