@@ -8,7 +8,6 @@ stood.
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-import msgspec
 import numpy as np
 
 from relook import __version__
@@ -36,8 +35,10 @@ from relook.events import (
 from relook.ledger import Item, Ledger, posteriors_of, start_of
 from relook.queue import FIRST, Queue
 from relook.rules import Policy, Terms, as_record, check_beliefs, check_budget
-from relook.scores import Score, checked, is_rowwise, score_items
+from relook.scores import checked, is_rowwise, score_items
 from relook.types import FloatArray, IntArray, Labels, Posteriors, Rows
+
+FOREVER = float("inf")
 
 
 class Campaign:
@@ -99,10 +100,9 @@ class Campaign:
         return lease
 
     def tell(self, lease: Lease, answer: int, now: float = 0.0) -> Answer:
-        """Take an answer: a class, `CANNOT_TELL` or `NONE_OF_THESE`. One that comes too late is kept but does not
-        count.
+        """Take an answer: a class, `CANNOT_TELL` or `NONE_OF_THESE`.
 
-        The same answer told twice is one answer; another one to the same lease is refused.
+        One that comes too late is kept but does not count. The same answer told twice is one answer; another one to the same lease is refused.
         """
         self._pass_time(now)
         ledger = self.ledger
@@ -143,11 +143,9 @@ class Campaign:
             )
         return [self._undo(standing[-1], now) for _ in range(k)]
 
-    def rank(self, posteriors: Posteriors | None, *, score: Score | None = None, now: float = 0.0) -> Ranking:
-        """Order all items anew, by these posteriors and, if given, another score."""
+    def rank(self, posteriors: Posteriors | None, now: float = 0.0) -> Ranking:
+        """Order all items anew, by these posteriors."""
         self._pass_time(now)
-        if score is not None:
-            self.policy = msgspec.structs.replace(self.policy, score=score)
         self._install(posteriors)
         fingerprint = None if posteriors is None else posteriors.fingerprint()
         in_sample = posteriors is not None and posteriors.in_sample
@@ -227,7 +225,7 @@ class Campaign:
 
     def _pass_time(self, now: float) -> None:
         ledger = self.ledger
-        if not now >= ledger.now:
+        if not ledger.now <= now < FOREVER:
             raise BadInput(f"time: it must not go back, but {now} came after {ledger.now}; use a clock that never does")
         deadlines = ledger.deadlines
         while deadlines and deadlines[0][0] <= now:
@@ -329,12 +327,12 @@ class Campaign:
 
     def _install(self, posteriors: Posteriors | None) -> None:
         check_beliefs(self.policy, posteriors)
-        self._posteriors = posteriors
         labels = self.ledger.labels()
         fit = getattr(self.policy.score, "fit", None)
-        self._score = self.policy.score if fit is None else fit(labels, posteriors)
-        scores = score_items(self._score, labels, posteriors, given_weight=self.policy.given_weight)
-        self._queue = Queue(scores, self.ledger)
+        score = self.policy.score if fit is None else fit(labels, posteriors)
+        scores = score_items(score, labels, posteriors, given_weight=self.policy.given_weight)
+        # Only now is anything changed: posteriors that do not fit leave the campaign as it was.
+        self._score, self._posteriors, self._queue = score, posteriors, Queue(scores, self.ledger)
         self._natural.clear()
         self._changed.clear()
         for item, state in self.ledger.items.items():
