@@ -102,7 +102,8 @@ class Campaign:
     def tell(self, lease: Lease, answer: int, now: float = 0.0) -> Answer:
         """Take an answer: a class, `CANNOT_TELL` or `NONE_OF_THESE`.
 
-        One that comes too late is kept but does not count. The same answer told twice is one answer; another one to the same lease is refused.
+        One that comes too late is kept but does not count. The same answer told twice is one answer; another one to
+        the same lease is refused.
         """
         self._pass_time(now)
         ledger = self.ledger
