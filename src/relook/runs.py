@@ -290,10 +290,12 @@ def _replace_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     from io import BytesIO
 
     buffer = BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+    with zipfile.ZipFile(buffer, "w", compresslevel=1) as archive:
         for name, array in arrays.items():
-            # ZipInfo has a fixed date, so that equal runs make equal files.
-            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
+            # An entry made by hand has a fixed date, so that equal runs make equal files.
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(entry, "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
     replace_file(path, buffer.getvalue())
 
