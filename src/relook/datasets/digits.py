@@ -52,9 +52,10 @@ def _answers_of_a_crowd(features: FloatArray, digit: IntArray) -> FloatArray:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
+    from threadpoolctl import threadpool_limits
 
     blurred = features.reshape(-1, 4, 2, 4, 2).mean((2, 4)).reshape(len(features), 16)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)
         seen: FloatArray = cross_val_predict(
             LogisticRegression(C=100.0, max_iter=1000),

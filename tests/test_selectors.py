@@ -1,0 +1,241 @@
+"""Posteriors by logistic regression: out of sample, a column for every class, nothing learnt from the unlabelled."""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from relook.datasets import cifar10h, digits
+from relook.errors import BadInput
+from relook.selectors import logistic
+from relook.selectors.logistic import Logistic, cross_fitted
+from relook.types import FloatArray, IntArray, Labels, Posteriors
+
+LAW = settings.get_profile("laws")
+FAULT = settings(LAW, phases=[Phase.generate], report_multiple_bugs=False, derandomize=True, database=None)
+
+Folds = Callable[..., IntArray]
+
+
+class TestFolds:
+    """The law: folds are as equal as can be, so is every class among them, and the unlabelled are in none."""
+
+    def law(self, folds_of: Folds, how: settings = LAW) -> None:
+        @how
+        @given(st.lists(st.integers(-1, 4), min_size=5, max_size=60), st.integers(2, 5), st.integers(0, 99))
+        def check(target: list[int], folds: int, seed: int) -> None:
+            labels = np.array(target)
+            fold_of = folds_of(labels, folds, rng=np.random.default_rng(seed))
+            assert ((fold_of < 0) == (labels < 0)).all()
+            for group in (labels >= 0, *(labels == label for label in range(5))):
+                sizes = np.bincount(fold_of[group], minlength=folds)
+                assert sizes.shape == (folds,)
+                assert sizes.max() - sizes.min() <= 1
+
+        check()
+
+    def test_holds(self) -> None:
+        self.law(logistic._folds)
+
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            pytest.param(
+                lambda target, folds, rng: np.where(target < 0, -1, rng.permutation(len(target)) % folds),
+                id="not by class",
+            ),
+            pytest.param(
+                lambda target, folds, rng: logistic._folds(np.abs(target), folds, rng=rng),
+                id="the unlabelled among them",
+            ),
+        ],
+    )
+    def test_fault_is_caught(self, fault: Folds) -> None:
+        with pytest.raises(AssertionError):
+            self.law(fault, FAULT)
+
+    def test_chance_decides_who_is_where(self) -> None:
+        target = np.zeros(50, int)
+        cuts = [logistic._folds(target, 5, rng=np.random.default_rng(seed)).tolist() for seed in (0, 0, 1)]
+        assert cuts[0] == cuts[1] != cuts[2]
+
+
+def clouds(items: int, classes: int = 3) -> tuple[FloatArray, IntArray]:
+    """Well-parted classes in four dimensions."""
+    rng = np.random.default_rng(0)
+    true = rng.integers(0, classes, items)
+    return rng.normal(size=(items, 4)) + 6 * np.eye(classes, 4)[true], true
+
+
+class TestOutOfSample:
+    """Labels that are pure chance cannot be predicted by a model that never saw them."""
+
+    def guessed(self, predict: Callable[[FloatArray, Labels], FloatArray]) -> float:
+        rng = np.random.default_rng(0)
+        features, labels = rng.normal(size=(300, 200)), rng.integers(0, 2, 300)
+        return float((predict(features, Labels(labels, 2)).argmax(1) == labels).mean())
+
+    def test_chance_is_not_predicted(self) -> None:
+        loose = Logistic(logit_variance=1e6, repeats=2)
+        assert 0.4 < self.guessed(lambda features, labels: loose(features, labels).mean()) < 0.6
+
+    def test_a_model_that_saw_them_is_caught(self) -> None:
+        from sklearn.linear_model import LogisticRegression
+
+        def in_sample(features: FloatArray, labels: Labels) -> FloatArray:
+            fitted: FloatArray = LogisticRegression(C=1e4).fit(features, labels.given).predict_proba(features)
+            return fitted
+
+        assert self.guessed(in_sample) > 0.95
+
+    def test_marked_as_such(self) -> None:
+        features, true = clouds(30)
+        assert not cross_fitted(features, Labels(true, 3)).in_sample
+
+
+class TestClasses:
+    def test_learns_parted_classes(self) -> None:
+        features, true = clouds(120)
+        posteriors = cross_fitted(features, Labels(true, 3))
+        assert posteriors.values.shape == (1, 120, 3)
+        assert (posteriors.mean().argmax(1) == true).all()
+
+    def test_every_class_has_a_column(self) -> None:
+        features, true = clouds(60)
+        true[0] = 4
+        mean = cross_fitted(features, Labels(true, 6)).mean()
+        assert mean.shape == (60, 6)
+        assert mean[0, 4] == 0, "its only item trained no model that predicts it"
+        assert (mean[1:, 4] > 0).sum() >= 40, "the other folds' models know it"
+        assert (mean[:, [3, 5]] == 0).all(), "nobody has these"
+        np.testing.assert_allclose(mean.sum(1), 1)
+
+    def test_two_classes(self) -> None:
+        features, true = clouds(40, classes=2)
+        assert (cross_fitted(features, Labels(true, 2), folds=2).mean().argmax(1) == true).all()
+
+    def test_labels_are_the_majority_of_given_and_answers(self) -> None:
+        features, true = clouds(60)
+        given, answers = (true + 1) % 3, np.zeros((60, 3), int)
+        answers[np.arange(60), true] = 2
+        assert (cross_fitted(features, Labels(given, 3, answers)).mean().argmax(1) == true).all()
+
+
+class TestUnlabelled:
+    def test_predicted_and_never_trained_on(self) -> None:
+        features, true = clouds(150)
+        given = np.where(np.arange(150) < 90, true, -1)
+        mean = cross_fitted(features, Labels(given, 3)).mean()
+        assert (mean.argmax(1) == true).all()
+        np.testing.assert_allclose(mean.sum(1), 1)
+
+    def test_they_change_nobody_else_s_model(self) -> None:
+        """They have the others' own features here, for theirs count in the common scale."""
+        features, true = clouds(60)
+        twice = np.vstack([features, features])
+        alone = cross_fitted(features, Labels(true, 3)).mean()
+        among = cross_fitted(twice, Labels(np.concatenate([true, np.full(60, -1)]), 3)).mean()
+        np.testing.assert_allclose(among[:60], alone, atol=1e-6)
+
+
+class TestSettings:
+    def test_the_same_for_a_seed(self) -> None:
+        ten = digits.load()
+        assert ten.features is not None
+        features, labels = ten.features[:300], Labels(ten.given.given[:300], 10)
+        first, again, other = (cross_fitted(features, labels, seed=seed).mean() for seed in (4, 4, 5))
+        assert np.array_equal(first, again)
+        assert not np.allclose(first, other)
+
+    def test_repeats_are_averaged(self) -> None:
+        features, true = clouds(60)
+        labels = Labels(true, 3)
+        twice = cross_fitted(features, labels, repeats=2).mean()
+        once = cross_fitted(features, labels).mean()
+        assert not np.allclose(twice, once, atol=1e-6)
+        assert np.abs(twice - once).max() < 0.2
+
+    def test_a_constant_feature_says_nothing(self) -> None:
+        features, true = clouds(60)
+        with_one = np.hstack([features, np.full((60, 1), 7.0)])
+        plain = Logistic(logit_variance=4.0)(features, Labels(true, 3)).mean()
+        np.testing.assert_allclose(Logistic(logit_variance=5.0)(with_one, Labels(true, 3)).mean(), plain, atol=1e-6)
+
+    def test_scale_of_features_does_not_matter(self) -> None:
+        features, true = clouds(60)
+        other = features * np.array([1e-3, 1, 10, 1e4]) + 5
+        plain = cross_fitted(features, Labels(true, 3)).mean()
+        np.testing.assert_allclose(cross_fitted(other, Labels(true, 3)).mean(), plain, atol=1e-6)
+
+    def test_a_fit_that_ends_early_is_silent(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
+
+        features, true = clouds(60)
+        with pytest.warns(ConvergenceWarning):
+            LogisticRegression(max_iter=2).fit(features, true)
+        monkeypatch.setattr(logistic, "_ITERATIONS", 2)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            cross_fitted(features, Labels(true, 3))
+        assert [str(warning.message) for warning in caught] == []
+
+    def test_is_a_record(self) -> None:
+        assert Logistic(folds=3) == Logistic(folds=3, repeats=1, logit_variance=1.5)
+        assert repr(Logistic()) == "Logistic(folds=5, repeats=1, logit_variance=1.5)"
+
+
+class TestRealLabels:
+    """What the default is good for, on labels that are wrong on purpose."""
+
+    def right(self, posteriors: Posteriors, true: IntArray) -> float:
+        return float((posteriors.mean().argmax(1) == true).mean())
+
+    def test_digits(self) -> None:
+        ten = digits.load()
+        assert ten.features is not None
+        assert self.right(cross_fitted(ten.features, ten.given), ten.true_class) > 0.91
+        assert (ten.given.given == ten.true_class).mean() < 0.83
+
+    @pytest.mark.slow
+    def test_embeddings_under_30_percent_noise(self, data_dir: Path) -> None:
+        paper = cifar10h.load(data_dir, subset="paper", tau=10.0)
+        table = np.load(data_dir / "embeddings" / "cifar10-test-byol60k.npy", allow_pickle=False)
+        posteriors = cross_fitted(table[[int(name) for name in paper.ids]], paper.given)
+        assert 0.69 < self.right(posteriors, paper.true_class) < 0.715
+
+
+FEATURES, LABELS = np.arange(12.0).reshape(6, 2), Labels(np.array([0, 1, 0, 1, 0, 1]), 2)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: Logistic(folds=1), "at least 2 folds were needed, but 1 came; 5 is usual"),
+        (lambda: Logistic(repeats=0), "at least 1 repeat was needed, but 0 came; 1 is usual"),
+        (lambda: Logistic(logit_variance=0.0), "the logit variance must be above 0, but 0.0 came; 1.5 is usual"),
+        (lambda: cross_fitted(FEATURES[:, 0], LABELS), r"N x D features were needed, but float64 of shape \(6,\) came"),
+        (
+            lambda: cross_fitted(FEATURES[:5], LABELS),
+            "6 items have labels, but 5 have features; pass those of the same",
+        ),
+        (lambda: cross_fitted(FEATURES / 0.0, LABELS), "features must be finite, but item 0 holds NaN"),
+        (lambda: cross_fitted(FEATURES, LABELS, folds=7), "a labelled item a fold was needed, but 6 came for 7; take"),
+        (
+            lambda: cross_fitted(FEATURES, Labels(np.zeros(6, int), 2)),
+            "two classes were needed to learn from, but without fold 0 only class 0 is left; label items of another",
+        ),
+        (
+            lambda: cross_fitted(FEATURES, Labels(np.eye(6, dtype=int)[5], 2), folds=2),
+            r"two classes were needed to learn from, but without fold \d only class 0 is left",
+        ),
+    ],
+)
+def test_bad_input(act: Callable[[], Any], message: str) -> None:
+    with np.errstate(all="ignore"), pytest.raises(BadInput, match=message):
+        act()
