@@ -6,6 +6,7 @@ appears whole or not at all.
 """
 
 import os
+import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -236,10 +237,7 @@ def write_runs(folder: Path, runs: Runs) -> list[Path]:
     _replace_arrays(folder / CURVES, arrays)
     for name, content in ((EXTRA, runs.extra), (RESOLVED, runs.resolved), (ROWS, list(runs.rows))):
         replace_file(folder / name, msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
-    for part in _parts(folder):
-        part.unlink()
-    if (folder / PARTS).is_dir() and not any((folder / PARTS).iterdir()):
-        (folder / PARTS).rmdir()
+    shutil.rmtree(folder / PARTS, ignore_errors=True)
     return [folder / name for name in (ROWS, CURVES, RESOLVED, EXTRA)]
 
 
@@ -261,18 +259,18 @@ def read_runs(folder: Path) -> Runs:
     return Runs(tuple(rows), curves, resolved, extra)
 
 
-def write_part(folder: Path, record: Record) -> None:
-    """Keep one finished run in a folder of runs, so that a simulation that is killed goes on from there."""
-    (folder / PARTS).mkdir(parents=True, exist_ok=True)
-    name = f"{len(_parts(folder)):06d}.npz"
+def write_part(folder: Path, record: Record, *, key: str) -> None:
+    """Keep one finished run in a folder of runs, under a key of its own, so that a simulation that is killed goes on
+    from there."""
     told = msgspec.json.encode({"row": record.row, "outcome": record.outcome})
     arrays = {name: getattr(record.curve, name) for name in QUANTITIES}
-    _replace_arrays(folder / PARTS / name, {"told": np.frombuffer(told, np.uint8)} | arrays)
+    _replace_arrays(folder / PARTS / f"{key}.npz", {"told": np.frombuffer(told, np.uint8)} | arrays)
 
 
-def read_parts(folder: Path) -> list[Record]:
-    """Return the runs kept so far, in the order they were finished."""
-    return [_part(path) for path in _parts(folder)]
+def read_part(folder: Path, *, key: str) -> Record | None:
+    """Return the run that was kept under a key, or None."""
+    path = folder / PARTS / f"{key}.npz"
+    return _part(path) if path.is_file() else None
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -298,10 +296,6 @@ def _replace_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
             with archive.open(entry, "w", force_zip64=True) as file:
                 np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
     replace_file(path, buffer.getvalue())
-
-
-def _parts(folder: Path) -> list[Path]:
-    return sorted((folder / PARTS).glob("[0-9]*.npz"))
 
 
 def _part(path: Path) -> Record:
