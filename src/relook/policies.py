@@ -1,9 +1,11 @@
 """Named policies, and rules of one's own from a file or package."""
 
+import hashlib
 import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,10 @@ from relook.scores import (
     self_confidence,
 )
 from relook.stopping import Agree, Majority, Margin, Stop
-from relook.types import FloatArray, Labels, Posteriors, one_hot
+from relook.types import FloatArray, Labels, Posteriors, Rows, one_hot
+
+REFIT = 50
+"""A rule that is fitted to the whole set is fitted anew after no fewer answers: fewer hardly move its constants."""
 
 
 class Setting(msgspec.Struct, frozen=True, eq=False):
@@ -54,6 +59,22 @@ def _one_pass(score: Score) -> Callable[[str, Setting], Policy]:
 
 def _again(policy: Policy) -> Policy:
     return msgspec.structs.replace(policy, returns=True)
+
+
+def _ensemble(score: Score) -> Callable[[str, Setting], Policy]:
+    def made(name: str, setting: Setting) -> Policy:
+        @wraps(score)
+        def of_several(rows: Rows) -> FloatArray:
+            if len(rows.probabilities) < 2:
+                raise BadInput(
+                    f"policy {name}: probabilities of several models, M x N x C, were needed, but those of one came; "
+                    "pass more models, or take paper or ce"
+                )
+            return score(rows)
+
+        return _by(of_several, name, setting=setting)
+
+    return made
 
 
 def _default(name: str, setting: Setting) -> Policy:
@@ -80,7 +101,8 @@ def _minimal(name: str, setting: Setting) -> Policy:
 
 
 def _activelab(name: str, setting: Setting) -> Policy:
-    return _again(_by(ActiveLab(), name, setting=setting))
+    rarely = msgspec.structs.replace(setting, batch=max(setting.batch, REFIT))
+    return _again(_by(ActiveLab(), name, setting=rarely))
 
 
 POLICIES: dict[str, tuple[Callable[[str, Setting], Policy], str]] = {
@@ -94,12 +116,12 @@ POLICIES: dict[str, tuple[Callable[[str, Setting], Policy], str]] = {
     "entropy": (_one_pass(ambiguity), "ambiguity alone; one pass"),
     "margin": (_one_pass(margin), "likeliest other class against the label; one pass"),
     "self-confidence": (_one_pass(self_confidence), "one minus the label's probability; one pass"),
-    "bald": (_one_pass(bald), "what several models disagree about; one pass"),
+    "bald": (_ensemble(bald), "what several models disagree about; one pass"),
     "phi-ensemble": (
-        _one_pass(phi_ensemble),
+        _ensemble(phi_ensemble),
         "the paper's equation, entropy marginalised over several models; one pass",
     ),
-    "ce-ensemble": (_one_pass(noisiness), "noisiness by the average of several models; one pass"),
+    "ce-ensemble": (_ensemble(noisiness), "noisiness by the average of several models; one pass"),
     "activelab": (_activelab, "the ordering of ActiveLab, a rival; asks again"),
     "random": (_random, "a random order; one pass"),
     "oracle": (_oracle, "knows the true distributions; asks again (a bound)"),
@@ -133,21 +155,28 @@ def named(text: str, setting: Setting = Setting()) -> Policy:
 
 def _own(text: str, setting: Setting) -> Policy:
     rule = _loaded(text)
-    name = text.rpartition(":")[2] if text.count(":") == 1 else text
-    if isinstance(rule, Policy):
-        return msgspec.structs.replace(rule, name=text)
-    if not callable(rule):
-        raise BadInput(f"policy: {name} must be a score or a Policy, but it is a {type(rule).__name__}; name another")
-    return _one_pass(rule)(text, setting)
+    if isinstance(rule, type) or not (callable(rule) or isinstance(rule, Policy)):
+        is_a = "a class; name one made of it" if isinstance(rule, type) else f"a {type(rule).__name__}; name another"
+        raise BadInput(f"policy: {text} must be a score or a Policy, but it is {is_a}")
+    if _makes_policy(rule):
+        rule = rule(setting)
+    return msgspec.structs.replace(rule, name=text) if isinstance(rule, Policy) else _one_pass(rule)(text, setting)
+
+
+def _makes_policy(rule: Any) -> bool:
+    """Whether a function says that it returns a Policy: then it is called with the setting."""
+    hint = getattr(rule, "__annotations__", {}).get("return")
+    return hint is Policy or (isinstance(hint, str) and hint.rpartition(".")[2] == "Policy")
 
 
 def _loaded(text: str) -> Any:
     place, _, name = text.rpartition(":")
     try:
         module = _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
-    except (ImportError, OSError, SyntaxError) as error:
+    except Exception as error:
         raise BadInput(
-            f"policy: {place} could not be loaded ({error}); give file.py:function or package.module:name"
+            f"policy: {place} could not be loaded ({type(error).__name__}: {error}); "
+            "mend it, or give file.py:function or package.module:name"
         ) from error
     if not hasattr(module, name):
         raise BadInput(
@@ -158,14 +187,28 @@ def _loaded(text: str) -> Any:
 
 def _from_file(path: Path) -> Any:
     if not path.is_file():
-        raise OSError(f"no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+        raise FileNotFoundError("there is no such file")
+    name = _free_name(path)
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError("it is no Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, module)
-    spec.loader.exec_module(module)
+    # Records in the file look up their own module by its name while they are made.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
+
+
+def _free_name(path: Path) -> str:
+    """Return the file's own name, unless another module bears it already: mine.py must not replace a library."""
+    bearer = sys.modules.get(path.stem)
+    if bearer is None or getattr(bearer, "__file__", None) == str(path.absolute()):
+        return path.stem
+    return f"{path.stem}_{hashlib.blake2b(str(path.absolute()).encode(), digest_size=4).hexdigest()}"
 
 
 def check_rule(policy: Policy, labels: Labels, *, posteriors: Posteriors | None, rows: int = 64) -> None:

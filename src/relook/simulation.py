@@ -12,7 +12,7 @@ from relook.errors import BadInput
 from relook.events import Event
 from relook.metrics import picks
 from relook.rules import Policy, Terms
-from relook.scores import is_rowwise
+from relook.scores import Score, is_rowwise
 from relook.types import Dataset, FloatArray, IntArray, Labels, Posteriors
 
 Annotator = Callable[[int, int], int]
@@ -123,11 +123,16 @@ def play(given: Labels, simulation: Simulation) -> Campaign:
     )
     if over:
         _finish_items(campaign, people[0], budget=simulation.budget)
-    elif simulation.update is not None or not is_rowwise(simulation.policy.score):
+    elif simulation.update is not None or _looks_around(simulation.policy.score):
         _in_rounds(campaign, simulation)
     else:
         _answer(campaign, people, until=simulation.budget)
     return campaign
+
+
+def _looks_around(score: Score) -> bool:
+    """Whether an answer about one item moves others: the rule sees several rows, or is fitted to the whole set."""
+    return not is_rowwise(score) or hasattr(score, "fit")
 
 
 def _answer(campaign: Campaign, people: Sequence[Annotator], *, until: int) -> bool:
