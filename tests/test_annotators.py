@@ -286,7 +286,7 @@ def test_an_item_out_of_range_is_named(make: Make, item: int, nth: int) -> None:
         (lambda: Perfect(np.array([0, -1])), "classes of 0 or more were needed, but item 1 has -1; give its true"),
         (
             lambda: ByConfusion(np.array([0]), np.eye(3)[:2], seed=0),
-            r"the matrix must be C x C, but shape \(2, 3\) came",
+            r"C x C confusions were needed, but shape \(2, 3\) came",
         ),
         (
             lambda: ByConfusion(np.array([0, 3]), TRUTH, seed=0),

@@ -122,7 +122,9 @@ class ByConfusion:
     def __init__(self, true_class: IntArray, matrix: FloatArray, *, seed: int) -> None:
         rows, true = shares(matrix), _classes(true_class)
         if len(rows) != rows.shape[1]:
-            raise BadInput(f"annotators: the matrix must be C x C, but shape {rows.shape} came; one row a true class")
+            raise BadInput(
+                f"annotators: C x C confusions were needed, but shape {rows.shape} came; one row a true class"
+            )
         if true.max() >= len(rows):
             item = int(true.argmax())
             raise BadInput(

@@ -29,7 +29,7 @@ def load(*, seed: int = 0, rate: float = 0.2) -> Dataset:
     from sklearn.datasets import load_digits
 
     if not 0 <= rate <= 1:
-        raise BadInput(f"digits: the noise rate must lie in 0 to 1, but {rate} came; 0.2 is 20 %")
+        raise BadInput(f"digits: a noise rate from 0 to 1 was needed, but {rate} came; 20 % is 0.2")
     pixels, digit = load_digits(return_X_y=True)
     features: FloatArray = pixels / 16
     truth = _answers_of_a_crowd(features, digit)
