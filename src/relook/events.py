@@ -134,7 +134,7 @@ def from_lines(lines: bytes) -> list[Event]:
     for number, line in enumerate(lines.splitlines(), start=1):
         try:
             events.append(_decoder.decode(line))
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise BadLog(
                 f"log: every line must be one event, but line {number} is not ({error}); restore a backup"
             ) from None

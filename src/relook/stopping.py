@@ -117,6 +117,6 @@ def _with_setting(name: str, setting: str, *, text: str) -> tuple[Stop, float]:
         if not 0.5 <= value < 1:
             raise BadInput(f"settle: a confidence from .5 up to 1 was needed, but {text!r} came; write confidence:.95")
         return Confidence(epsilon=round(1 - value, 12)), 1.0
-    if value < 1 or value != int(value):
+    if not (value >= 1 and value.is_integer()):
         raise BadInput(f"settle: a whole number of people was needed, but {text!r} came; write {name}:2")
     return (Agree(int(value)), 0.0) if name == "people" else (Margin(int(value)), 1.0)

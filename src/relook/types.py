@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from operator import index
 from typing import Any
 
 import msgspec
@@ -47,6 +49,7 @@ class Labels(msgspec.Struct, frozen=True, eq=False):
     def __post_init__(self) -> None:
         if self.classes < 1:
             raise BadInput(f"labels: at least one class was needed, but {self.classes} came; name the classes")
+        msgspec.structs.force_setattr(self, "classes", index(self.classes))
         given = _whole_numbers(self.given, "labels")
         if given.ndim == 2:
             _check_counts(given, self.classes, where="labels")
@@ -75,7 +78,9 @@ class Labels(msgspec.Struct, frozen=True, eq=False):
     @property
     def counts(self) -> IntArray:
         """Given labels and answers together, N x C."""
-        return self.given_counts if self.answers is None else self.given_counts + self.answers
+        if self.answers is None:
+            return self.given_counts
+        return np.add(self.given_counts, self.answers, dtype=np.int64)  # a byte would not hold the sum of two
 
     def majority(self) -> IntArray:
         """Return the class with most votes an item: the lowest one on a tie, -1 where there is no vote."""
@@ -87,8 +92,8 @@ class Labels(msgspec.Struct, frozen=True, eq=False):
         return counts / np.maximum(counts.sum(1, keepdims=True), 1)
 
     def fingerprint(self) -> str:
-        """Return a hash of the given labels."""
-        return fingerprint(self.given)
+        """Return a hash of the given labels, the same whatever kind of whole numbers holds them."""
+        return _digest(self.given, "<i8")
 
 
 class Posteriors(msgspec.Struct, frozen=True, eq=False):
@@ -104,7 +109,7 @@ class Posteriors(msgspec.Struct, frozen=True, eq=False):
     in_sample: bool = False
 
     def __post_init__(self) -> None:
-        values = np.asanyarray(self.values)
+        values = _array(self.values, "posteriors")
         if values.ndim == 2:
             values = values[np.newaxis]
         if values.ndim != 3 or 0 in values.shape:
@@ -157,10 +162,11 @@ class Dataset(msgspec.Struct, frozen=True, eq=False):
     def __post_init__(self) -> None:
         if len(self.classes) != self.given.classes:
             raise BadInput(f"{self.name}: labels have {self.given.classes} classes, but {len(self.classes)} names came")
-        if len(set(self.ids)) != len(self.ids):
-            raise BadInput(
-                f"{self.name}: ids must differ, but {_first_double(self.ids)!r} comes twice; make them unique"
-            )
+        for part, names in (("ids", self.ids), ("class names", self.classes)):
+            if len(set(names)) != len(names):
+                raise BadInput(
+                    f"{self.name}: {part} must differ, but {_first_double(names)!r} comes twice; make them unique"
+                )
         for part in ("ids", "truth", "features", "images"):
             column = getattr(self, part)
             if column is not None and len(column) != len(self.given):
@@ -185,7 +191,7 @@ def true_distribution(truth: ArrayLike, classes: int) -> FloatArray:
     >>> true_distribution([[3, 1], [0, 2]], 2).tolist()
     [[0.75, 0.25], [0.0, 1.0]]
     """
-    values = np.asarray(truth)
+    values = _array(truth, "truth")
     if values.ndim == 1 and values.dtype.kind in "iu":
         _check_classes(values, classes)
         if (values < 0).any():
@@ -193,8 +199,11 @@ def true_distribution(truth: ArrayLike, classes: int) -> FloatArray:
         values = one_hot(values, classes)
     if values.ndim != 2 or values.shape[1] != classes:
         raise BadInput(f"truth: N x {classes} shares or counts were needed, but shape {values.shape} came")
+    if values.dtype.kind not in "biuf":
+        raise BadInput(f"truth: shares or counts were needed, but {values.dtype} came; map class names to numbers")
     values = values.astype(np.float64)
-    totals = values.sum(1)
+    with np.errstate(invalid="ignore", over="ignore"):
+        totals = values.sum(1)
     bad = ~(np.isfinite(totals) & (totals > 0) & (values.min(1) >= 0))
     if bad.any():
         row = int(bad.argmax())
@@ -300,11 +309,22 @@ def fingerprint(values: NDArray[Any]) -> str:
     >>> fingerprint(np.arange(3)) == fingerprint(np.arange(3).copy())
     True
     """
-    digest = hashlib.blake2b(f"{values.dtype.str}{values.shape}".encode(), digest_size=16)
+    return _digest(values, values.dtype.str)
+
+
+def _digest(values: NDArray[Any], kind: str) -> str:
+    digest = hashlib.blake2b(f"{kind}{values.shape}".encode(), digest_size=16)
     flat = values.reshape(-1) if values.flags.c_contiguous else values.ravel()
     for block in blocks(flat.size, 1):
-        digest.update(flat[block].tobytes())
+        digest.update(flat[block].astype(kind, copy=False).tobytes())
     return digest.hexdigest()
+
+
+def _array(values: Any, where: str) -> NDArray[Any]:
+    try:
+        return np.asanyarray(values)
+    except ValueError:
+        raise BadInput(f"{where}: rows of one length were needed, but their lengths differ; fill in the gaps") from None
 
 
 def _frozen(values: NDArray[Any]) -> NDArray[Any]:
@@ -314,7 +334,7 @@ def _frozen(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _whole_numbers(values: Any, where: str) -> IntArray:
-    array = np.asarray(values)
+    array = _array(values, where)
     if array.dtype.kind in "iu":
         return array
     if array.dtype.kind != "f":
@@ -346,12 +366,14 @@ def _check_classes(given: IntArray, classes: int) -> None:
 
 
 def _check_probabilities(rows: FloatArray, *, model: int, first: int) -> None:
-    totals = rows @ np.ones(rows.shape[1], rows.dtype) if rows.dtype != np.float16 else rows.sum(1, dtype=np.float32)
-    allowed = 1e-2 if rows.dtype == np.float16 else 1e-3
-    # Comparisons are written so that NaN fails them.
-    if np.abs(totals - 1).max() <= allowed and rows.min() >= 0:
-        return
-    bad = ~((np.abs(totals - 1) <= allowed) & (rows.min(1) >= 0))
+    coarse = rows.dtype == np.float16
+    allowed = 1e-2 if coarse else 1e-3
+    with np.errstate(invalid="ignore", over="ignore"):
+        totals = rows.sum(1, dtype=np.float32) if coarse else rows @ np.ones(rows.shape[1], rows.dtype)
+        # Comparisons are written so that NaN fails them.
+        if np.abs(totals - 1).max() <= allowed and rows.min() >= 0:
+            return
+        bad = ~((np.abs(totals - 1) <= allowed) & (rows.min(1) >= 0))
     row = int(bad.argmax())
     where = f"model {model}, item {first + row}"
     if not np.isfinite(rows[row]).all():
@@ -368,12 +390,7 @@ def _check_probabilities(rows: FloatArray, *, model: int, first: int) -> None:
 
 
 def _first_double(ids: Sequence[str]) -> str:
-    seen: set[str] = set()
-    for name in ids:
-        if name in seen:
-            return name
-        seen.add(name)
-    return ""
+    return next((name for name, times in Counter(ids).items() if times > 1), "")
 
 
 def _shown(row: NDArray[Any]) -> str:
