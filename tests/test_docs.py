@@ -16,7 +16,7 @@ import typer.main
 
 import relook
 from tests import reference
-from tests.conftest import ROOT, data_folder
+from tests.conftest import ROOT
 from tests.pages import Block, Command, blocks, broken_links, code, commands, missing_output, pages
 
 DOCS = ROOT / "docs"
@@ -87,12 +87,9 @@ def _run_page(text: str, *, folder: Path, where: str, with_data: bool) -> int:
     return ran
 
 
-def _stories() -> Iterator[Any]:
-    """Yield every page without its blocks that need the real data, and those that have such blocks whole as well."""
-    for page in pages():
-        yield pytest.param(page, False, id=_label(page))
-        if any("needs data" in block.marks for block in blocks(_text(page))):
-            yield pytest.param(page, True, id=f"{_label(page)} on real data", marks=pytest.mark.usefixtures("data_dir"))
+def _on_real_data() -> list[Path]:
+    """Return the pages with blocks that need the real data."""
+    return [page for page in pages() if any("needs data" in block.marks for block in blocks(_text(page)))]
 
 
 @pytest.fixture
@@ -106,11 +103,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("page", "with_data"), list(_stories()))
-def test_blocks_run(page: Path, folder: Path, *, with_data: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if with_data:
-        monkeypatch.setenv("RELOOK_DATA", str(data_folder()))
-    _run_page(_text(page), folder=folder, where=_label(page), with_data=with_data)
+@pytest.mark.parametrize("page", pages(), ids=_label)
+def test_blocks_run(page: Path, folder: Path) -> None:
+    _run_page(_text(page), folder=folder, where=_label(page), with_data=False)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", _on_real_data(), ids=_label)
+def test_blocks_run_on_real_data(page: Path, folder: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELOOK_DATA", str(data_dir))
+    _run_page(_text(page), folder=folder, where=_label(page), with_data=True)
 
 
 @pytest.mark.parametrize("page", pages(), ids=_label)
