@@ -8,6 +8,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+# Two tests run side by side, and a busy machine is slow where each of them wants every core. Read when numpy is loaded.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 ROOT = Path(__file__).resolve().parent.parent
 REQUIRED = os.environ.get("RELOOK_REQUIRE_DATA", "") not in ("", "0")
 
