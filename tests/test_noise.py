@@ -217,8 +217,8 @@ class TestWithRate:
 
             def rows(self, truth: FloatArray) -> FloatArray:
                 right: FloatArray = np.eye(truth.shape[1])[truth.argmax(1)]
-                right *= 1 - self.share
-                return right + self.share / truth.shape[1]
+                blend: FloatArray = (1 - self.share) * right + self.share / truth.shape[1]
+                return blend
 
         class Named(Fixed, frozen=True):
             FREE: ClassVar[Free] = Free("share", 0.0, 1.0, "no more than uniform")
@@ -297,7 +297,8 @@ class TestCifar10h:
     @pytest.fixture
     def truth(self, data_dir: Path) -> FloatArray:
         counts = np.load(data_dir / "cifar10h" / "cifar10h-counts.npy", allow_pickle=False)
-        return counts / counts.sum(1, keepdims=True)
+        truth: FloatArray = counts / counts.sum(1, keepdims=True)
+        return truth
 
     def test_temperatures_of_15_and_30_percent(self, truth: FloatArray) -> None:
         assert with_rate(Temperature(), truth, rate=0.15).tau == pytest.approx(2.285, abs=5e-4)

@@ -147,7 +147,7 @@ class Panel:
     (1, 2)
     """
 
-    __slots__ = ("_people", "_seed", "_truth", "skills")
+    __slots__ = ("_crowds", "_seed", "_truth", "skills")
 
     def __init__(self, truth: FloatArray, skills: Sequence[float], *, seed: int) -> None:
         self._truth = shares(truth)
@@ -160,7 +160,7 @@ class Panel:
                 )
         self.skills = tuple(float(skill) for skill in skills)
         self._seed = seed
-        self._people: dict[int, Person] = {}
+        self._crowds: dict[float, Crowd] = {}
 
     def __len__(self) -> int:
         return len(self.skills)
@@ -177,12 +177,11 @@ class Panel:
             raise BadInput(
                 f"panel: people 0 to {len(self.skills) - 1} were needed, but person {number} came; enlarge it"
             )
-        if number not in self._people:
-            skill = self.skills[number]
-            self._people[number] = Person(
-                skill * self._truth + (1 - skill) / self._truth.shape[1], seed=self._seed, number=number
-            )
-        return self._people[number]
+        skill = self.skills[number]
+        if skill not in self._crowds:
+            self._crowds[skill] = Crowd(skill * self._truth + (1 - skill) / self._truth.shape[1], self._seed)
+        # Person j is the jth answer of the crowd of that skill: with full skills a panel is the crowd dealt out to names.
+        return Person(self._crowds[skill], number)
 
 
 class Person:
@@ -195,9 +194,8 @@ class Person:
 
     __slots__ = ("_crowd", "_number")
 
-    def __init__(self, rows: FloatArray, *, seed: int, number: int) -> None:
-        # Person j is the crowd's jth answer: with full skills a panel is the crowd itself, dealt out to names.
-        self._crowd = Crowd(rows, seed)
+    def __init__(self, crowd: Crowd, number: int) -> None:
+        self._crowd = crowd
         self._number = number
 
     def __call__(self, item: int, nth: int) -> int:
