@@ -180,7 +180,7 @@ class Panel:
         skill = self.skills[number]
         if skill not in self._crowds:
             self._crowds[skill] = Crowd(skill * self._truth + (1 - skill) / self._truth.shape[1], self._seed)
-        # Person j is the jth answer of the crowd of that skill: with full skills a panel is the crowd dealt out to names.
+        # Person j is the jth answer of the crowd of that skill: with full skill a panel is the crowd dealt out.
         return Person(self._crowds[skill], number)
 
 
