@@ -47,7 +47,8 @@ class ActiveLab(msgspec.Struct, frozen=True):
 
     Two things are simpler than in cleanlab, which knows who gave each answer. Labels here are counts, so people are
     pooled as two anonymous annotators: whoever gave the given labels, and whoever gave the answers since. And the last
-    ties, of votes and posteriors both, go to the lowest class. A `temperature` that is given is kept.
+    ties, of votes and posteriors both, go to the lowest class. A `temperature` that is given is kept; 1.0 leaves the
+    posteriors as they are.
 
     >>> labels = Labels([0, 0, 1], 2, answers=[[0, 1], [1, 0], [0, 0]])
     >>> posteriors = Posteriors([[.4, .6], [.9, .1], [.2, .8]])
@@ -208,7 +209,7 @@ def _newcomer(labels: Labels, weights: Weights) -> float:
 
 
 def _temperature(parts: _Parts) -> float:
-    """The temperature at which the posteriors fit the votes best, in cross-entropy."""
+    """The temperature at which the posteriors fit the tallied votes best, in cross-entropy."""
     place = int(_misfit(parts, TEMPERATURES).argmin())
     best = TEMPERATURES[place]
     finer: list[float] = []
@@ -224,9 +225,13 @@ def _misfit(parts: _Parts, temperatures: Any) -> FloatArray:
 
 
 def _cross_entropies(rows: Rows, temperatures: Any) -> FloatArray:
-    votes = _votes(rows)
-    voted = votes.sum(1) > 0
-    shares = votes[voted] / votes[voted].sum(1, keepdims=True)
+    voted = _votes(rows).sum(1) > 0
+    votes = _votes(rows)[voted]
+    # In this search cleanlab 2.9 tallies an item's classes from the first column on, whichever they are, wherever some
+    # answers are missing. That flattens the posteriors, and ranks better than the search it means; it is kept, so that
+    # the rival is the one that people run.
+    votes = np.take_along_axis(votes, np.argsort(votes == 0, axis=1, kind="stable"), axis=1)
+    shares = votes / votes.sum(1, keepdims=True)
     with np.errstate(divide="ignore"):
         logs = np.log(rows.mean[voted].astype(np.float64))
     fits = [np.log(np.maximum(_softened(logs, temperature), TINY)) for temperature in temperatures]
