@@ -19,7 +19,8 @@ class Logistic(msgspec.Struct, frozen=True):
 
     `repeats` averages over as many ways to cut the folds. `logit_variance` is how much the penalty expects a logit to
     vary: small values are safer on noisy labels, large ones follow the labels more closely. It is spread over the
-    features, so that one default suits a few pixels and long embeddings.
+    features, so that one default suits a few pixels and long embeddings. The default is the one of .15, .5, 1.5, 5 and
+    15 that predicts held-out given labels best (log loss 1.364 on CIFAR-10H's noisy labels): no truth is needed for it.
 
     >>> crisp = Logistic(folds=2, logit_variance=100.0)(np.array([[0.], [.1], [.9], [1.]]), Labels([0, 0, 1, 1], 2))
     >>> crisp.mean().argmax(1).tolist()
