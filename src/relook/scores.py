@@ -6,6 +6,8 @@ Sums run along a row in C order by `einsum` and `reduce`, never by a matrix prod
 bit in any company.
 """
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any, Protocol
 
 import msgspec
@@ -35,7 +37,7 @@ class Score(Protocol):
 def noisiness(rows: Rows) -> FloatArray:
     """Cross-entropy from the votes to the posteriors, CE: how badly the labels fit.
 
-    An item without votes counts as a uniform guess.
+    An item that nobody has voted on stands by the label it came with, and without one counts as a uniform guess.
     """
     return _cross_entropy(rows, _log(rows.mean))
 
@@ -187,7 +189,8 @@ def score_items(
     parts = blocks(items, width) if is_rowwise(score) else iter([slice(0, items)])
     out = np.empty(0)
     for block in parts:
-        part = checked(score(rows_of(labels, posteriors, block=block, given_weight=given_weight)), block)
+        rows = rows_of(labels, posteriors, block=block, given_weight=given_weight)
+        part = checked(score(rows), range(block.start, block.stop))
         if not block.start:
             out = np.empty(items, part.dtype)
         out[block] = part
@@ -211,22 +214,19 @@ def is_rowwise(score: Score) -> bool:
     return bool(getattr(score, "rowwise", True))
 
 
-def checked(part: NDArray[Any], block: slice) -> FloatArray:
-    """Return what a score gave for a block of items, or say which item it failed on."""
+def checked(part: NDArray[Any], items: Sequence[int]) -> FloatArray:
+    """Return what a score gave for some items, or say which item it failed on."""
     values = np.asarray(part)
-    count = block.stop - block.start
-    if values.shape != (count,):
+    if values.shape != (len(items),):
         raise BadInput(
-            f"score: one number a row was needed, but {count} rows gave shape {values.shape}; return an array of n "
-            f"numbers"
+            f"score: one number a row was needed, but {len(items)} rows gave shape {values.shape}; return an array of "
+            f"n numbers"
         )
     if values.dtype.kind != "f":
         values = values.astype(np.float64)
     if np.isnan(values).any():
-        raise BadInput(
-            f"score: numbers were needed, but item {block.start + int(np.isnan(values).argmax())} got NaN; guard the "
-            f"rule"
-        )
+        item = items[int(np.isnan(values).argmax())]
+        raise BadInput(f"score: numbers were needed, but item {item} got NaN; guard the rule")
     return values
 
 
@@ -236,10 +236,12 @@ def top(scores: FloatArray, k: int) -> IntArray:
     >>> top(np.array([.1, .9, .9, .5]), 3).tolist()
     [1, 2, 3]
     """
+    if k < 0:
+        raise BadInput(f"top: a number of items was needed, but {k} came; pass 0 or more")
     kept: IntArray = np.empty(0, np.int64)
     for block in blocks(len(scores), 1):
         part = scores[block]
-        full = len(kept) >= k
+        full = len(kept) >= k > 0
         inside = np.flatnonzero(part > scores[kept].min()) if full else np.arange(len(part))
         if len(inside):
             kept = _best(scores, np.concatenate([kept, inside + block.start]), k=k)
@@ -247,16 +249,17 @@ def top(scores: FloatArray, k: int) -> IntArray:
 
 
 def _best(scores: FloatArray, items: IntArray, *, k: int) -> IntArray:
-    if len(items) <= k:
-        return items
+    if len(items) <= k or not k:
+        return items[:k]
     values = scores[items]
-    threshold = np.partition(values, len(values) - k)[len(values) - k] if k else np.inf
+    threshold = np.partition(values, len(values) - k)[len(values) - k]
     above = items[values > threshold]
     return np.sort(np.concatenate([above, items[values == threshold][: k - len(above)]]))
 
 
 def _log(probabilities: FloatArray) -> FloatArray:
-    log = probabilities + probabilities.dtype.type(TINY)
+    # In half precision TINY would be nothing and the logarithm of zero infinite.
+    log = probabilities + np.promote_types(probabilities.dtype, np.float32).type(TINY)
     return np.log(log, out=log)
 
 
@@ -265,10 +268,14 @@ def _cross_entropy(rows: Rows, log: FloatArray) -> FloatArray:
         return -log[np.arange(len(log)), rows.label]
     votes = rows.votes
     totals = np.add.reduce(votes, axis=1, keepdims=True)
+    if not totals.all():
+        votes = np.where(totals > 0, votes, rows.given)
+        totals = np.add.reduce(votes, axis=1, keepdims=True)
     shares = np.where(totals > 0, votes / np.where(totals > 0, totals, 1), 1 / votes.shape[1])
     return -np.einsum("ij,ij->i", shares.astype(log.dtype), log)
 
 
 def _mean_entropy(probabilities: FloatArray) -> FloatArray:
     entropies = [np.einsum("ij,ij->i", model, _log(model)) for model in probabilities]
-    return -np.add.reduce(np.stack(entropies), axis=0) / len(entropies)
+    # One by one: numpy adds many models in another order where there is but one row.
+    return -reduce(np.add, entropies) / len(entropies)
