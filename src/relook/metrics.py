@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from relook.curves import difficult
 from relook.errors import BadInput
-from relook.events import UNSETTLED, Answer, Event
+from relook.events import UNSETTLED, Answer, Event, Undone
 from relook.types import FloatArray, IntArray, Labels
 
 KINDS = ("clear_corrected", "clear_not_corrected", "difficult_corrected", "difficult_not_corrected", "was_right")
@@ -22,47 +23,57 @@ def picks(events: Sequence[Event]) -> IntArray:
     """
     visits: list[int] = []
     going: set[int] = set()
-    for event in events:
-        if type(event) is Answer and event.counted:
-            if event.item not in going:
-                visits.append(event.item)
-            if event.verdict == UNSETTLED:
-                going.add(event.item)
-            else:
-                going.discard(event.item)
+    for answer in _standing(events):
+        if answer.item not in going:
+            visits.append(answer.item)
+        if answer.verdict == UNSETTLED:
+            going.add(answer.item)
+        else:
+            going.discard(answer.item)
     return np.array(visits, np.int64)
 
 
 def kinds(events: Sequence[Event], given: Labels, *, truth: FloatArray) -> dict[str, int]:
-    """Count what became of the visits, by `KINDS`; a visit that the budget cut short left its item as it was.
+    """Count what became of the visits, by `KINDS`; one that was cut short leaves its item with the label it came with.
 
     >>> from relook.events import Answer
     >>> visit = [Answer(1, 0, None, 0, 1, True, -1, 0.), Answer(2, 0, None, 0, 1, True, 0, 0.)]
     >>> kinds(visit, Labels([1], 2), truth=np.array([[1., 0.]]))["clear_corrected"]
     1
     """
-    right, hard = truth.argmax(1), difficult(truth)
-    label = given.majority()
+    came, hard = given.majority() == truth.argmax(1), difficult(truth)
+    right, true = came.copy(), truth.argmax(1)
     counts = dict.fromkeys(KINDS, 0)
-    open_at: dict[int, int] = {}
-    for event in events:
-        if type(event) is not Answer or not event.counted:
-            continue
-        before = open_at.setdefault(event.item, int(label[event.item]))
-        if event.verdict != UNSETTLED:
-            after = event.verdict if event.verdict >= 0 else int(label[event.item])
-            counts[
-                _kind(
-                    right_before=before == right[event.item],
-                    right_after=after == right[event.item],
-                    hard=hard[event.item],
-                )
-            ] += 1
-            label[event.item] = after
-            del open_at[event.item]
-    for item, before in open_at.items():
-        counts[_kind(right_before=before == right[item], right_after=before == right[item], hard=hard[item])] += 1
+    going: dict[int, bool] = {}
+    for answer in _standing(events):
+        item, verdict = answer.item, answer.verdict
+        going.setdefault(item, bool(right[item]))
+        right[item] = verdict == true[item] if verdict >= 0 else came[item]
+        if verdict != UNSETTLED:
+            counts[_kind(right_before=going.pop(item), right_after=right[item], hard=hard[item])] += 1
+    for item, before in going.items():
+        counts[_kind(right_before=before, right_after=right[item], hard=hard[item])] += 1
     return counts
+
+
+def _standing(events: Sequence[Event]) -> list[Answer]:
+    """Return the answers that stand at the end, each with the verdict that it left its item with."""
+    undone = {event.lease for event in events if type(event) is Undone}
+    if not undone:
+        return [event for event in events if type(event) is Answer and event.counted]
+    standing: dict[int, Answer] = {}
+    of_item: dict[int, list[int]] = {}
+    for event in events:
+        if type(event) is Answer and event.counted:
+            standing[event.lease] = event
+            of_item.setdefault(event.item, []).append(event.lease)
+        elif type(event) is Undone:
+            del standing[event.lease]
+            leases = of_item[event.item]
+            leases.remove(event.lease)
+            if leases:
+                standing[leases[-1]] = msgspec.structs.replace(standing[leases[-1]], verdict=event.verdict)
+    return list(standing.values())
 
 
 def _kind(*, right_before: bool, right_after: bool, hard: bool) -> str:
@@ -116,7 +127,7 @@ def answers_per_item(events: Sequence[Event], truth: FloatArray) -> dict[str, fl
     >>> answers_per_item([], np.array([[1., 0.]]))
     {'clear': 0.0, 'difficult': 0.0}
     """
-    items = np.array([e.item for e in events if type(e) is Answer and e.counted], np.int64)
+    items = np.array([answer.item for answer in _standing(events)], np.int64)
     counts = np.bincount(items, minlength=len(truth))
     hard = difficult(truth)
     parts = {"clear": counts[~hard & (counts > 0)], "difficult": counts[hard & (counts > 0)]}
