@@ -11,7 +11,7 @@ from relook.curves import Curve, curve, visit_ends
 from relook.errors import BadInput
 from relook.events import Event
 from relook.metrics import picks
-from relook.rules import Policy, Terms
+from relook.rules import Policy, Terms, check_budget
 from relook.scores import Score, is_rowwise
 from relook.types import Dataset, FloatArray, IntArray, Labels, Posteriors
 
@@ -46,6 +46,19 @@ class Simulation(msgspec.Struct, frozen=True, eq=False):
     seed: int = 0
     update: Update | None = None
     update_every: int = 500
+
+    def __post_init__(self) -> None:
+        check_budget(self.budget)
+        if not self.annotators:
+            raise BadInput("simulation: at least one annotator was needed, but none came; pass a crowd or a panel")
+        if self.update_every < 1:
+            raise BadInput(f"simulation: an update every answer at most was needed, but {self.update_every} came")
+        if self.protocol not in ("exact", "paper-code"):
+            raise BadInput(f"simulation: protocol exact or paper-code was needed, but {self.protocol!r} came")
+        if self.protocol == "paper-code" and (len(self.annotators) > 1 or self.update is not None):
+            raise BadInput(
+                "simulation: the released code's protocol needs one crowd and no updates; take exact for others"
+            )
 
 
 class Run(msgspec.Struct, frozen=True, eq=False):
@@ -91,8 +104,6 @@ def simulate(dataset: Dataset, simulation: Simulation) -> Run:
     1.0
     """
     truth = _known(dataset)
-    if not simulation.annotators:
-        raise BadInput("simulation: at least one annotator was needed, but none came")
     campaign = play(dataset.given, simulation)
     events = campaign.events
     whole = curve(events, dataset.given, truth=truth, given_weight=simulation.policy.given_weight)
@@ -166,12 +177,15 @@ def _in_rounds(campaign: Campaign, simulation: Simulation) -> None:
     """Rank anew after every round of answers: by a model trained on them, or as the score looks at several rows."""
     every = simulation.update_every if simulation.update is not None else simulation.policy.batch
     posteriors = simulation.posteriors
-    while _answer(campaign, simulation.annotators, until=min(campaign.spent + every, campaign.budget)):
-        if campaign.spent >= campaign.budget:
+    while campaign.spent < campaign.budget:
+        before = campaign.spent
+        more = _answer(campaign, simulation.annotators, until=min(before + every, campaign.budget))
+        # When nothing more is asked, only items that come back with the next ranking are left, if there are any.
+        if campaign.spent == before or not (more or simulation.policy.returns):
             return
-        if simulation.update is not None:
-            posteriors = simulation.update(campaign.labels())
-        campaign.rank(posteriors)
+        if campaign.spent < campaign.budget:
+            posteriors = posteriors if simulation.update is None else simulation.update(campaign.labels())
+            campaign.rank(posteriors)
 
 
 def _finish_items(campaign: Campaign, annotator: Annotator, *, budget: int) -> None:
