@@ -34,7 +34,7 @@ from relook.events import (
 )
 from relook.ledger import Item, Ledger, posteriors_of, start_of
 from relook.queue import FIRST, Queue
-from relook.rules import Policy, Terms, as_record, check_beliefs, check_budget
+from relook.rules import Policy, Terms, as_record, check_answer, check_beliefs, check_budget, check_name
 from relook.scores import checked, is_rowwise, score_items
 from relook.types import FloatArray, IntArray, Labels, Posteriors, Rows
 
@@ -61,9 +61,8 @@ class Campaign:
         posteriors: Posteriors | None = None,
         terms: Terms = Terms(),
     ) -> None:
-        check_budget(budget)
         started = Started(
-            SCHEMA, __version__, given.fingerprint(), len(given), given.classes, budget, policy.record(),
+            SCHEMA, __version__, given.fingerprint(), len(given), given.classes, check_budget(budget), policy.record(),
             terms.lease_seconds, terms.panel, terms.seed, terms.ids, terms.at,
         )  # fmt: skip
         self._set_up(given, policy, started=started)
@@ -85,13 +84,17 @@ class Campaign:
 
         Without a name each call is somebody new, as the paper's simulation has it.
         """
-        self._pass_time(now)
+        now = self._pass_time(now)
         ledger = self.ledger
+        if annotator is not None and type(annotator) is not str:
+            annotator = check_name(annotator)
         if ledger.spent + ledger.reserved >= ledger.budget or ledger.closed:
             return None
         item = self._queue.take(annotator)
         if item is None:
-            return None
+            item = self._left_over(annotator)
+            if item is None:
+                return None
         state = ledger.items.get(item)
         nth = len(state.answers) if state is not None else 0
         lease = Lease(ledger.last_lease + 1, item, annotator, nth, now, now + ledger.started.lease_seconds)
@@ -105,14 +108,12 @@ class Campaign:
         One that comes too late is kept but does not count. The same answer told twice is one answer; another one to
         the same lease is refused.
         """
-        self._pass_time(now)
+        now = self._pass_time(now)
         ledger = self.ledger
         number, item = lease.number, lease.item
-        if not NONE_OF_THESE <= answer < ledger.given.classes:
-            raise BadInput(
-                f"answer: a class from 0 to {ledger.given.classes - 1}, -1 or -2 was needed, but {answer} came"
-            )
-        if number not in ledger.leases:
+        if type(answer) is not int or not NONE_OF_THESE <= answer < ledger.given.classes:
+            answer = check_answer(answer, ledger.given.classes)
+        if ledger.leases.get(number) is not lease and not ledger.holds(lease):
             return self._late(lease, answer, now=now)
         state = ledger.items[item]
         verdict = self._verdict(item, state, answer=answer)
@@ -124,8 +125,9 @@ class Campaign:
 
     def skip(self, lease: Lease, now: float = 0.0) -> None:
         """Give an item back unanswered, free of charge; this person sees it again after everything else."""
-        self._pass_time(now)
-        self._need_open(lease)
+        now = self._pass_time(now)
+        if not self.ledger.holds(lease):
+            raise NotAllowed(f"lease {lease.number}: an open lease was needed, but it has ended; ask for another item")
         self._record(Skipped(lease.number, now))
         self._offer(lease.item, self.ledger.items[lease.item])
 
@@ -134,10 +136,9 @@ class Campaign:
 
         Each returns to the budget, and its item is judged again.
         """
-        self._pass_time(now)
+        now = self._pass_time(now)
+        self._need_running("undo")
         standing = self.ledger.standing.get(annotator, [])
-        if self.ledger.closed:
-            raise NotAllowed("undo: an open campaign was needed, but this one is closed; reopen it first")
         if not 1 <= k <= len(standing):
             raise NotAllowed(
                 f"undo: {annotator} has {len(standing)} answers that stand, but {k} were to be undone; undo fewer"
@@ -146,7 +147,8 @@ class Campaign:
 
     def rank(self, posteriors: Posteriors | None, now: float = 0.0) -> Ranking:
         """Order all items anew, by these posteriors."""
-        self._pass_time(now)
+        now = self._pass_time(now)
+        self._need_running("rank")
         self._install(posteriors)
         fingerprint = None if posteriors is None else posteriors.fingerprint()
         in_sample = posteriors is not None and posteriors.in_sample
@@ -156,7 +158,8 @@ class Campaign:
 
     def close(self, now: float = 0.0) -> None:
         """End the campaign: open leases expire, and later answers are kept but do not count."""
-        self._pass_time(now)
+        now = self._pass_time(now)
+        self._need_running("close")
         for number in list(self.ledger.leases):
             self._expire(number, now)
         self._record(Closed(now))
@@ -224,7 +227,11 @@ class Campaign:
         self.ledger.apply(event)
         self.events.append(event)
 
-    def _pass_time(self, now: float) -> None:
+    def _need_running(self, action: str) -> None:
+        if self.ledger.closed:
+            raise NotAllowed(f"{action}: an open campaign was needed, but this one is closed; start another")
+
+    def _pass_time(self, now: float) -> float:
         ledger = self.ledger
         if not ledger.now <= now < FOREVER:
             raise BadInput(f"time: it must not go back, but {now} came after {ledger.now}; use a clock that never does")
@@ -233,6 +240,7 @@ class Campaign:
             number = deadlines.popleft()[1]
             if number in ledger.leases:
                 self._expire(number, now)
+        return now if type(now) is float else float(now)
 
     def _expire(self, number: int, now: float) -> None:
         item = self.ledger.leases[number].item
@@ -248,26 +256,14 @@ class Campaign:
             raise NotAllowed(
                 f"answer: lease {number} was answered with {known.answer}, but {answer} came; undo that first"
             )
-        self._need_known(lease)
         ranking, verdict = self.ledger.ranking, self.verdict(lease.item)
         event = Answer(number, lease.item, lease.annotator, answer, ranking, counted=False, verdict=verdict, at=now)
         self._record(event)
         return event
 
-    def _need_open(self, lease: Lease) -> None:
-        if lease.number not in self.ledger.leases:
-            raise NotAllowed(f"lease {lease.number}: an open lease was needed, but it has ended; ask for another item")
-
-    def _need_known(self, lease: Lease) -> None:
-        if self.ledger.ended.get(lease.number) != lease.item:
-            raise BadInput(
-                f"lease {lease.number}: a lease of this campaign was needed, but it never gave this one; ask for an "
-                f"item"
-            )
-
     def _undo(self, answer: Answer, now: float) -> Undone:
         state = self.ledger.items[answer.item]
-        verdict = self._verdict_without(answer, state)
+        verdict = self._judge(answer.item, state.without(answer.answer))
         event = Undone(answer.lease, answer.item, answer.answer, verdict, now)
         self._record(event)
         self._requeue(answer.item, state)
@@ -276,22 +272,12 @@ class Campaign:
     def _verdict(self, item: int, state: Item, *, answer: int) -> int:
         """Judge the item as it will stand with this answer."""
         state.answers.append(answer)
-        if answer >= 0:
-            state.votes[answer] += 1
+        state.recount(answer)
         try:
             return self._judge(item, state)
         finally:
             state.answers.pop()
-            if answer >= 0:
-                state.votes[answer] -= 1
-
-    def _verdict_without(self, answer: Answer, state: Item) -> int:
-        trial = Item(list(state.votes))
-        trial.answers = list(state.answers)
-        trial.answers.remove(answer.answer)
-        if answer.answer >= 0:
-            trial.votes[answer.answer] -= 1
-        return self._judge(answer.item, trial)
+            state.recount(answer)
 
     def _judge(self, item: int, state: Item) -> int:
         answers, stop = state.answers, self.policy.stop
@@ -347,11 +333,12 @@ class Campaign:
             self._natural.pop(item, None)
             if state.lease is None:
                 self._queue.announce(item, FIRST)
-        elif state.verdict == UNSETTLED or (state.verdict >= 0 and self.policy.returns):
+        elif self.ledger.is_askable(state):
             self._queue.withdraw(item)
             self._changed[item] = None
         else:
             self._queue.withdraw(item)
+            self._changed.pop(item, None)
         if self._changed and self.ledger.counted % self.policy.batch == 0 and not self._catching_up:
             self._rescore_changed()
 
@@ -365,22 +352,40 @@ class Campaign:
     def _place(self, item: int, state: Item) -> None:
         if state.verdict == UNSETTLED and state.answers:
             self._queue.announce(item, FIRST)
-        elif state.verdict == UNSETTLED or (state.verdict >= 0 and self.policy.returns):
+        elif self.ledger.is_askable(state):
             natural = self._natural.get(item)
             self._queue.announce(item, self._queue.score(item) if natural is None else natural)
 
     def _rescore_changed(self) -> None:
+        scores = self._waiting()
+        self._natural.update(scores)
+        for item in scores:
+            del self._changed[item]
+            self._place(item, self.ledger.items[item])
+
+    def _waiting(self) -> dict[int, float]:
+        """Return the items that changed and that nobody holds, with their new scores."""
         known = self.ledger.items
         free = [item for item in self._changed if known[item].lease is None]
         if not is_rowwise(self._score):
             # What is settled waits for the next ranking: by its old score it would come back at once.
-            free = [item for item in free if known[item].verdict == UNSETTLED]
-        elif free:
-            scores = checked(self._score(self._rows(free, [known[item] for item in free])), slice(0, len(free)))
-            self._natural.update(zip(free, scores.tolist(), strict=True))
-        for item in free:
-            del self._changed[item]
-            self._place(item, known[item])
+            return {item: self._queue.score(item) for item in free if known[item].verdict == UNSETTLED}
+        if not free:
+            return {}
+        scores = checked(self._score(self._rows(free, [known[item] for item in free])), free)
+        return dict(zip(free, scores.tolist(), strict=True))
+
+    def _left_over(self, annotator: str | None) -> int | None:
+        """Take what is left for somebody whose queue is empty: what waits for a new score, then what they gave back."""
+        ledger = self.ledger
+        scores = {i: s for i, s in self._waiting().items() if not ledger.items[i].has_answer_of(annotator)}
+        skipped = ledger.skipped.get(annotator, {})
+        fresh = sorted(scores.keys() - skipped, key=lambda item: (-scores[item], item))
+        back = [item for item in skipped if item in scores or self._queue.holds(item)]
+        item = next(iter([*fresh, *back]), None)
+        if item is not None:
+            self._queue.withdraw(item)
+        return item
 
     def _follow(self, event: Event) -> None:
         """Keep the queue of a replay in step with the events after its ranking."""
@@ -389,5 +394,5 @@ class Campaign:
         elif (isinstance(event, Answer) and event.counted) or isinstance(event, Undone):
             self._requeue(event.item, self.ledger.items[event.item])
         elif isinstance(event, Expired | Skipped):
-            item = self.ledger.ended[event.lease]
+            item = self.ledger.ended[event.lease].item
             self._offer(item, self.ledger.items[item])

@@ -10,8 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from relook.errors import BadLog
-from relook.events import SCHEMA, UNSETTLED, Answer, Closed, Event, Expired, Lease, Ranking, Skipped, Started, Undone
+from relook.errors import BadInput, BadLog
+from relook.events import (
+    DISPUTED,
+    NONE_OF_THESE,
+    SCHEMA,
+    UNSETTLED,
+    Answer,
+    Closed,
+    Event,
+    Expired,
+    Lease,
+    Ranking,
+    Skipped,
+    Started,
+    Undone,
+)
 from relook.rules import Policy
 from relook.types import IntArray, Labels, Posteriors
 
@@ -19,10 +33,11 @@ from relook.types import IntArray, Labels, Posteriors
 class Item:
     """What is known of an item that somebody was asked about."""
 
-    __slots__ = ("answers", "lease", "people", "verdict", "votes")
+    __slots__ = ("answers", "given", "lease", "people", "verdict", "votes")
 
-    def __init__(self, votes: list[float]) -> None:
-        self.votes = votes
+    def __init__(self, given: list[float]) -> None:
+        self.given = given
+        self.votes = given.copy()
         self.answers: list[int] = []
         self.people: list[str | None] = []
         self.verdict = UNSETTLED
@@ -31,6 +46,20 @@ class Item:
     def has_answer_of(self, annotator: str | None) -> bool:
         """Say whether this person's answer counts here; nobody in particular (None) is somebody else each time."""
         return annotator is not None and annotator in self.people
+
+    def recount(self, answer: int) -> None:
+        """Count the votes of a class anew: adding one and taking it back would leave a rounding error behind."""
+        if answer >= 0:
+            self.votes[answer] = self.given[answer] + self.answers.count(answer)
+
+    def without(self, answer: int) -> "Item":
+        """Return the item as it would stand without one such answer, whoever gave it."""
+        item = Item(self.given)
+        item.answers = self.answers.copy()
+        item.answers.remove(answer)
+        for each in set(item.answers):
+            item.recount(each)
+        return item
 
     def counts(self, classes: int) -> list[int]:
         """Return how many answers each class got."""
@@ -45,6 +74,10 @@ class Ledger:
     """Budget, leases, votes and verdicts, as the events so far have made them."""
 
     def __init__(self, given: Labels, started: Started) -> None:
+        if given.answers is not None:
+            raise BadInput(
+                "labels: a campaign starts from given labels alone, but answers came too; pass all as counts"
+            )
         self.given = given
         self.started = started
         self.budget = started.budget
@@ -56,13 +89,19 @@ class Ledger:
         self.now = started.at
         self.items: dict[int, Item] = {}
         self.leases: dict[int, Lease] = {}
-        self.ended: dict[int, int] = {}
+        self.ended: dict[int, Lease] = {}
         self.answered: dict[int, Answer] = {}
         self.standing: dict[str | None, list[Answer]] = {}
         self.skipped: dict[str | None, dict[int, None]] = {}
         self.deadlines: deque[tuple[float, int]] = deque()
         self.last_lease = 0
         self._weight = float(started.policy.get("given_weight", 1.0))
+        self._returns = bool(started.policy.get("returns", False))
+        self._check: dict[type, Callable[[Any], bool]] = {
+            Lease: self._may_lease,
+            Answer: self._may_answer,
+            Undone: self._may_undo,
+        }
         self._apply: dict[type, Callable[[Any], None]] = {
             Ranking: self.ranked,
             Lease: self.lease,
@@ -75,10 +114,18 @@ class Ledger:
 
     def apply(self, event: Event) -> None:
         """Write an event down, or refuse one that cannot have followed."""
-        if type(event) is Started or event.at < self.now:
-            kind = type(event).__name__
-            raise BadLog(f"log: events must follow in time on one start, but {kind} at {event.at} follows {self.now}")
-        self._apply[type(event)](event)
+        kind = type(event)
+        if kind is Started or not event.at >= self.now:
+            raise BadLog(
+                f"log: events must follow in time on one start, but {kind.__name__} at {event.at} follows {self.now}"
+            )
+        if self.closed and not (isinstance(event, Answer) and not event.counted):
+            raise BadLog(f"log: only late answers may follow the close, but {kind.__name__} came; is a line too many?")
+        if kind is not Expired and self._overdue(event.at):
+            raise BadLog(f"log: leases must end when their time is over, but {kind.__name__} came; is a line missing?")
+        if kind in self._check and not self._check[kind](event):
+            raise BadLog(f"log: {event} contradicts what came before it; was a line edited, moved or taken out?")
+        self._apply[kind](event)
 
     def item(self, number: int) -> Item:
         """Return what is known of an item, which is from now on one that somebody was asked about."""
@@ -89,7 +136,7 @@ class Ledger:
 
     def labels(self) -> Labels:
         """Return the labels as they stand: given ones and every answer that counts."""
-        if not self.counted:
+        if not self.spent:
             return self.given
         counts = np.zeros((len(self.given), self.given.classes), np.int32)
         for number, state in self.items.items():
@@ -99,11 +146,28 @@ class Ledger:
 
     def final(self) -> IntArray:
         """Return the label of every item: what it was settled as, else the given one (-1: none)."""
-        labels = self.given.majority() if self.given.given.ndim == 2 else self.given.given.copy()
+        labels = self.given.majority() if self.given.given.ndim == 2 else self.given.given.astype(np.int64)
         for number, state in self.items.items():
             if state.verdict >= 0:
                 labels[number] = state.verdict
         return labels
+
+    def holds(self, lease: Lease) -> bool:
+        """Say whether a lease is open still, or refuse one that this campaign never gave."""
+        number = lease.number
+        known = self.leases.get(number) or self.ended.get(number) or self.answered.get(number)
+        if known is None or (known.item, known.annotator) != (lease.item, lease.annotator):
+            raise BadInput(
+                f"lease {number}: a lease of this campaign was needed, but it never gave this one; ask again"
+            )
+        return number in self.leases
+
+    def is_askable(self, state: Item) -> bool:
+        """Say whether more answers about an item are wanted, and somebody may be there to give one."""
+        if state.verdict == UNSETTLED:
+            return True
+        panel = self.started.panel
+        return self._returns and state.verdict >= 0 and (panel is None or len(state.answers) < panel)
 
     def ranked(self, event: Ranking) -> None:
         """Another ranking is in force."""
@@ -137,7 +201,7 @@ class Ledger:
         if lease is None:
             raise BadLog(f"log: lease {event.lease} must be open to end, but it is not; is a line missing?")
         self.items[lease.item].lease = None
-        self.ended[event.lease] = lease.item
+        self.ended[event.lease] = lease
         self.reserved -= 1
         self.now = event.at
 
@@ -154,11 +218,7 @@ class Ledger:
         if not event.counted:
             self.answered[event.lease] = event
             return
-        lease = self.leases.pop(event.lease, None)
-        if lease is None or lease.item != event.item or event.ranking != self.ranking:
-            raise BadLog(
-                f"log: an answer to lease {event.lease} on item {event.item} was not due under ranking {event.ranking}"
-            )
+        del self.leases[event.lease]
         self.answered[event.lease] = event
         self.reserved -= 1
         self.spent += 1
@@ -167,8 +227,7 @@ class Ledger:
         state.lease = None
         state.answers.append(event.answer)
         state.people.append(event.annotator)
-        if event.answer >= 0:
-            state.votes[event.answer] += 1
+        state.recount(event.answer)
         state.verdict = event.verdict
         standing = self.standing.get(event.annotator)
         if standing is None:
@@ -177,16 +236,12 @@ class Ledger:
 
     def undo(self, event: Undone) -> None:
         """A person's latest answer was taken back: it neither costs nor counts any longer."""
-        answer = self.answered.get(event.lease)
-        standing = self.standing.get(answer.annotator, []) if answer else []
-        if not standing or standing[-1] is not answer or self.closed:
-            raise BadLog(f"log: only somebody's last standing answer can be undone, but lease {event.lease} is not one")
-        standing.pop()
+        answer = self.answered[event.lease]
+        self.standing[answer.annotator].pop()
         state = self.items[answer.item]
         place = _last(state, answer)
         del state.answers[place], state.people[place]
-        if answer.answer >= 0:
-            state.votes[answer.answer] -= 1
+        state.recount(answer.answer)
         state.verdict = event.verdict
         self.spent -= 1
         self.now = event.at
@@ -202,6 +257,44 @@ class Ledger:
     def left(self) -> int:
         """Answers that can still be asked for."""
         return self.budget - self.spent - self.reserved
+
+    def _overdue(self, at: float) -> bool:
+        deadlines = self.deadlines
+        while deadlines and deadlines[0][1] not in self.leases:
+            deadlines.popleft()
+        return bool(deadlines) and deadlines[0][0] <= at
+
+    def _may_lease(self, event: Lease) -> bool:
+        if not (self.ranking and 0 <= event.item < len(self.given) and event.number == self.last_lease + 1):
+            return False
+        state = self.items.get(event.item)
+        if state is not None and not self.is_askable(state):
+            return False
+        nth = 0 if state is None else len(state.answers)
+        return event.nth == nth and event.until == event.at + self.started.lease_seconds
+
+    def _may_answer(self, event: Answer) -> bool:
+        known = self.leases.get(event.lease) if event.counted else self.ended.get(event.lease)
+        if (
+            known is None
+            or (event.lease in self.answered)
+            or (known.item, known.annotator) != (event.item, event.annotator)
+        ):
+            return False
+        if not event.counted and event.verdict != self.items[event.item].verdict:
+            return False
+        classes = self.given.classes
+        return event.ranking == self.ranking and NONE_OF_THESE <= event.answer < classes and self._is_verdict(event)
+
+    def _may_undo(self, event: Undone) -> bool:
+        answer = self.answered.get(event.lease)
+        standing = self.standing.get(answer.annotator) if answer is not None else None
+        if not standing or standing[-1] is not answer:
+            return False
+        return (event.item, event.answer) == (answer.item, answer.answer) and self._is_verdict(event)
+
+    def _is_verdict(self, event: Answer | Undone) -> bool:
+        return DISPUTED <= event.verdict < self.given.classes
 
     def _given_votes(self, number: int) -> list[float]:
         given, weight = self.given.given, self._weight
@@ -231,7 +324,7 @@ def start_of(events: Sequence[Event], given: Labels, *, policy: Policy) -> Start
             f"log: schema {SCHEMA} or older was needed, but relook {started.software} wrote {started.schema}; "
             "install a newer relook"
         )
-    if started.given != given.fingerprint() or started.classes != given.classes:
+    if (started.given, started.items, started.classes) != (given.fingerprint(), len(given), given.classes):
         raise BadLog("log: the given labels it began with were needed, but others came; pass those labels")
     if started.policy != policy.record():
         raise BadLog(f"log: policy {started.policy} was needed, but {policy.record()} came; pass the one it began with")

@@ -47,18 +47,22 @@ class Queue:
         self._keys.pop(item, None)
 
     def take(self, annotator: str | None) -> int | None:
-        """Return the item this person should see next, and take it out; None when there is none for them."""
+        """Return the item this person should see next, and take it out; None when only what they gave back is left."""
         heap = self._heap(annotator)
         fresh = self._fresh()
-        if heap and (fresh is None or heap[0] < (-self._scores[fresh], fresh)):
+        if heap and (fresh is None or heap[0] < (-self._scores.item(fresh), fresh)):
             item = heappop(heap)[1]
         elif fresh is not None:
             item = fresh
             self._place += 1
         else:
-            return self._skipped(annotator)
+            return None
         self._keys.pop(item, None)
         return item
+
+    def holds(self, item: int) -> bool:
+        """Say whether an item that somebody was asked about is wanted."""
+        return item in self._keys
 
     def _heap(self, annotator: str | None) -> list[tuple[float, int]]:
         known = self._heaps.get(annotator)
@@ -96,11 +100,3 @@ class Queue:
             self._chunk = self._order[self._loaded : self._loaded + CHUNK].tolist()
             self._loaded += len(self._chunk)
             self._place = 0
-
-    def _skipped(self, annotator: str | None) -> int | None:
-        skipped = self._ledger.skipped.get(annotator, {})
-        for item in skipped:
-            if item in self._keys:
-                del self._keys[item]
-                return item
-        return None

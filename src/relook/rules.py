@@ -1,11 +1,13 @@
 """What a campaign is run by: its policy and its terms, and how they stand in a log."""
 
+from operator import index
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from relook.errors import BadInput
+from relook.events import NONE_OF_THESE
 from relook.scores import Score
 from relook.stopping import Majority, Stop
 from relook.types import Posteriors, fingerprint
@@ -37,7 +39,7 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
     def record(self) -> dict[str, Any]:
         """Return the policy as it stands in a log."""
         rules = {"score": as_record(self.score), "stop": as_record(self.stop)}
-        plain = {"returns": self.returns, "given_weight": float(self.given_weight), "batch": self.batch}
+        plain = {"returns": bool(self.returns), "given_weight": float(self.given_weight), "batch": index(self.batch)}
         return {"name": self.name} | rules | plain
 
 
@@ -59,12 +61,37 @@ class Terms(msgspec.Struct, frozen=True):
             raise BadInput(f"lease: a number of seconds above 0 was needed, but {self.lease_seconds} came")
         if self.panel is not None and self.panel < 1:
             raise BadInput(f"panel: at least one person was needed, but {self.panel} came; leave it out for no limit")
+        if not np.isfinite(self.at):
+            raise BadInput(f"time: a campaign needs a time to start at, but {self.at} came; use a clock")
 
 
-def check_budget(budget: int) -> None:
-    """Refuse a budget that is no number of answers."""
-    if budget < 0:
+def check_budget(budget: int) -> int:
+    """Return the budget, or refuse one that is no number of answers.
+
+    >>> check_budget(np.int64(3))
+    3
+    """
+    if not hasattr(budget, "__index__") or budget < 0:
         raise BadInput(f"budget: a number of answers was needed, but {budget} came; pass 0 or more")
+    return index(budget)
+
+
+def check_answer(answer: Any, classes: int) -> int:
+    """Return an answer as a plain number, or refuse one that is neither a class nor one of the two that are none.
+
+    >>> check_answer(np.int64(1), 2)
+    1
+    """
+    if not hasattr(answer, "__index__") or not NONE_OF_THESE <= answer < classes:
+        raise BadInput(f"answer: a class from 0 to {classes - 1}, -1 or -2 was needed, but {answer} came; ask again")
+    return int(index(answer))
+
+
+def check_name(annotator: Any) -> str:
+    """Return an annotator's name as plain text, or refuse what is none."""
+    if not isinstance(annotator, str):
+        raise BadInput(f"annotator: a name was needed, but {annotator!r} came; write it as text, or leave it out")
+    return str(annotator)
 
 
 def check_beliefs(policy: Policy, posteriors: Posteriors | None) -> None:
