@@ -1,0 +1,191 @@
+"""From a configuration to the world that is simulated on: files are read, joined and checked, and a model is fitted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from relook import datasets
+from relook.config import Grid
+from relook.errors import BadInput
+from relook.experiment import BLIND, World, short_hash
+from relook.runs import replace_file
+from relook.types import Dataset, FloatArray, Labels, Posteriors, fingerprint
+
+FILES = ("truth", "labels", "probabilities", "embeddings", "bound")
+"""Options that name a file with an array."""
+
+
+class Fit(msgspec.Struct, frozen=True, eq=False):
+    """What a model is to be fitted to: features of the items, and their given labels."""
+
+    features: FloatArray
+    labels: Labels
+
+    def key(self) -> str:
+        """Return a hash of what the fit depends on."""
+        return short_hash(f"logistic {fingerprint(self.features)} {self.labels.fingerprint()}".encode())
+
+    def kept(self, folder: Path) -> Path:
+        """Return the file of a folder that keeps the posteriors of this fit."""
+        return folder / f"posteriors-{self.key()}.npy"
+
+    def posteriors(self, folder: Path) -> Posteriors:
+        """Return out-of-sample posteriors by logistic regression: those that a folder keeps, else fitted now."""
+        if self.kept(folder).is_file():
+            return Posteriors(np.load(self.kept(folder), allow_pickle=False))
+        from relook.selectors.logistic import cross_fitted
+
+        return cross_fitted(self.features, self.labels)
+
+    def keep(self, posteriors: Posteriors, *, folder: Path) -> None:
+        """Write the posteriors into a folder, so that a run that goes on need not fit them again."""
+        from io import BytesIO
+
+        if not self.kept(folder).is_file():
+            buffer = BytesIO()
+            np.save(buffer, posteriors.values, allow_pickle=False)
+            replace_file(self.kept(folder), buffer.getvalue())
+
+
+def needs_posteriors(grid: Grid) -> bool:
+    """Say whether any policy, or the rule of settling, looks at class probabilities.
+
+    >>> needs_posteriors(Grid(policy=("random", "oracle"))), needs_posteriors(Grid(policy=("paper",)))
+    (False, True)
+    """
+    looks = any(policy not in BLIND for policy in (*grid.policy, grid.against or "random"))
+    return looks or any(settle.startswith("confidence") for settle in grid.settle)
+
+
+def world(grid: Grid, tau: float | None) -> tuple[World, Fit | None]:
+    """Return the world of a grid at a temperature, and what a model is still to be fitted to where none came."""
+    _check_sources(grid)
+    dataset = _own_set(grid) if grid.dataset is None else _named_set(grid.dataset, grid, tau=tau)
+    posteriors = _posteriors(grid.probabilities, dataset, option="probabilities")
+    clean = _posteriors(grid.bound, dataset, option="bound")
+    found = World(dataset, posteriors, clean)
+    if posteriors is not None or not needs_posteriors(grid):
+        return found, None
+    features = _features(grid, dataset)
+    if features is None:
+        raise BadInput(
+            f"{dataset.name}: {', '.join(p for p in grid.policy if p not in BLIND) or grid.settle[0]} needs class "
+            "probabilities, but none came; pass --probabilities, or --embeddings to fit a model to"
+        )
+    return found, Fit(features, dataset.given)
+
+
+def with_posteriors(found: World, posteriors: Posteriors) -> World:
+    """Return the world with the posteriors of a model that was fitted."""
+    return msgspec.structs.replace(found, posteriors=posteriors)
+
+
+def array(path: str, *, option: str) -> np.ndarray:
+    """Return the array of an npy file, memory-mapped, or the only one of an npz file."""
+    where = f"--{option} {path}"
+    if not Path(path).is_file():
+        raise BadInput(f"{where}: an npy or npz file was needed, but there is no such file; check the path")
+    try:
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise BadInput(f"{where}: an array was needed, but it holds none ({error}); save it with numpy.save") from None
+    if not isinstance(found, np.ndarray):
+        found = _only(found, where)
+    if not found.ndim:
+        raise BadInput(f"{where}: a row for each item was needed, but a single {found.dtype} came; save an array")
+    return found
+
+
+def _only(archive: np.lib.npyio.NpzFile, where: str) -> np.ndarray:
+    with archive:
+        if len(archive.files) != 1:
+            names = ", ".join(archive.files) or "none"
+            raise BadInput(f"{where}: a single array was needed, but it holds {names}; save one with numpy.save")
+        try:
+            return np.asarray(archive[archive.files[0]])
+        except ValueError as error:
+            raise BadInput(f"{where}: an array of numbers was needed, but {error}; save numbers") from None
+
+
+def _check_sources(grid: Grid) -> None:
+    own = [option for option in ("truth", "labels") if getattr(grid, option) is not None]
+    if grid.dataset is None and len(own) < 2:
+        missing = "--truth and --labels were" if not own else "--truth was" if own == ["labels"] else "--labels was"
+        raise BadInput(f"simulate: --dataset, or {missing} needed, but none came; try --dataset digits")
+    if grid.dataset is not None and own:
+        raise BadInput(
+            f"simulate: {grid.dataset} brings its own {own[0]}, but --{own[0]} came as well; leave one of the two out"
+        )
+    if grid.dataset != "cifar10h":
+        for option, value in (("subset", grid.subset), ("tau", grid.tau or None), ("data", grid.data)):
+            if value is not None:
+                raise BadInput(f"simulate: --{option} belongs to --dataset cifar10h, but {value} came without it")
+    if grid.probabilities is not None and grid.embeddings is not None:
+        raise BadInput("simulate: --probabilities or --embeddings was needed, but both came; leave one out")
+
+
+def _named_set(name: str, grid: Grid, *, tau: float | None) -> Dataset:
+    settings: dict[str, Any] = {}
+    if name == "cifar10h":
+        settings = {"subset": grid.subset or "paper", "tau": 10.0 if tau is None else tau}
+    return datasets.load(name, grid.data, settings=settings)
+
+
+def _own_set(grid: Grid) -> Dataset:
+    truth, given = array(grid.truth or "", option="truth"), array(grid.labels or "", option="labels")
+    classes = _classes(grid, truth, given=given)
+    ids = tuple(str(item) for item in range(len(given)))
+    names = tuple(str(number) for number in range(classes))
+    return Dataset(Path(grid.truth or "").stem, names, ids, Labels(given, classes), truth)
+
+
+def _classes(grid: Grid, truth: np.ndarray, *, given: np.ndarray) -> int:
+    """Return the number of classes: as many as columns, where there are any, else up to the largest class."""
+    if truth.ndim == 2:
+        return int(truth.shape[1])
+    if grid.probabilities is not None:
+        return int(array(grid.probabilities, option="probabilities").shape[-1])
+    tops = [int(each.max()) + 1 for each in (truth, given) if each.dtype.kind in "iu" and each.size and each.ndim == 1]
+    return max([1, *tops])
+
+
+def _posteriors(path: str | None, dataset: Dataset, *, option: str) -> Posteriors | None:
+    if path is None:
+        return None
+    values = _of_items(array(path, option=option), dataset, option=option)
+    try:
+        found = Posteriors(values)
+    except BadInput as error:
+        raise BadInput(f"--{option} {path}: {error}") from None
+    if found.classes != len(dataset.classes):
+        raise BadInput(
+            f"--{option} {path}: {len(dataset.classes)} classes were needed, but {found.classes} columns came; "
+            "are they of this data set?"
+        )
+    return found
+
+
+def _features(grid: Grid, dataset: Dataset) -> FloatArray | None:
+    if grid.embeddings is None:
+        return None if dataset.features is None else dataset.features
+    return _of_items(array(grid.embeddings, option="embeddings"), dataset, option="embeddings")
+
+
+def _of_items(values: np.ndarray, dataset: Dataset, *, option: str) -> np.ndarray:
+    """Return the rows of the items: all of them, or those of a subset whose ids are rows of the whole set."""
+    axis = values.ndim - 2
+    if axis < 0:
+        raise BadInput(f"--{option}: a row for each item was needed, but shape {values.shape} came; pass a table")
+    came = values.shape[axis]
+    if came == len(dataset):
+        return values
+    if dataset.name == "cifar10h-paper" and came == 10_000:
+        return np.take(values, [int(row) for row in dataset.ids], axis=axis)
+    raise BadInput(
+        f"--{option}: a row for each of {len(dataset):,} items was needed, but {came:,} came; "
+        "are they of this data set?"
+    )
