@@ -20,7 +20,7 @@ from relook.metrics import picks
 from relook.policies import check_rule
 from relook.rng import generator
 from relook.rules import Policy, Terms
-from relook.scores import Score, score_items
+from relook.scores import Score
 from relook.stopping import Stop
 from relook.types import FloatArray, IntArray, Labels, Posteriors, Rows
 
@@ -159,8 +159,6 @@ def _check_score(score: Score, world: TinyWorld) -> None:
             raise BadInput(f"check_score: a score must not write into what it sees, but it did into {part}; copy it")
     if not np.array_equal(np.asarray(fitted(kept)), scores):
         raise BadInput("check_score: the same rows must score alike twice, but they did not; take chance from a seed")
-    if not np.array_equal(score_items(fitted, labels, posteriors), scores):
-        raise BadInput("check_score: the same rows must score alike in blocks, but they did not; see `rowwise`")
     check_rule(Policy("of check_score", fitted), labels, posteriors=posteriors)
 
 
