@@ -23,6 +23,7 @@ DARK = ("#8b939e", "#5aa9ff", "#f08a2c", "#f7c6dc", "#36a877", "#e9e08a")
 """The same on black."""
 
 _DASHES: tuple[tuple[int, ...], ...] = ((), (9, 4), (2, 3), (12, 3, 2, 3), (5, 2))
+_STARTS = ("share_correct", "clear_left", "difficult_left")
 _KEPT = {"default": 1, "paper": 2, "margin": 3}
 _GREY: dict[str, tuple[int, ...]] = {"random": (), "oracle": (1, 3), "oracle-once": (6, 3, 1, 3), "minimal": (4, 4)}
 
@@ -103,19 +104,36 @@ def lines(runs: Runs, quantity: str = "share_correct", *, most: int = POINTS) ->
     ]
 
 
+class Start(msgspec.Struct, frozen=True):
+    """How the labels were before the first answer, on average over the runs."""
+
+    share_correct: float
+    clear: float
+    difficult: float
+
+    @property
+    def wrong(self) -> float:
+        """Wrong labels, clear and difficult."""
+        return self.clear + self.difficult
+
+
+def start(runs: Runs) -> Start:
+    """Return how the labels were before the first answer; seeds may begin with other given labels."""
+    curves = list(runs.curves.values())
+    return Start(*(float(np.mean([getattr(curve, name)[0] for curve in curves])) for name in _STARTS))
+
+
 def minimal(runs: Runs) -> Line | None:
     """Return the paper's line of the minimal sampler: straight to no wrong label by two answers for each wrong one.
 
     There is none where the policy `minimal` was simulated, or nothing is wrong.
     """
-    first = runs.curves[runs.rows[0]["policy"], runs.rows[0]["seed"]]
-    wrong = float(first.clear_left[0] + first.difficult_left[0])
-    if "minimal" in runs.policies or not wrong:
+    first = start(runs)
+    if "minimal" in runs.policies or not first.wrong:
         return None
-    needed, end = round(2 * wrong), max(curve.answers for curve in runs.curves.values())
+    needed, end = round(2 * first.wrong), max(curve.answers for curve in runs.curves.values())
     answers = np.array([0, min(needed, end)])
-    start = float(first.share_correct[0])
-    shares = start + (1 - start) * answers / needed
+    shares = first.share_correct + (1 - first.share_correct) * answers / needed
     return Line("minimal", answers, shares, shares, shares, Style(0, _GREY["minimal"]), interval=False)
 
 
@@ -127,9 +145,9 @@ def answers_to(runs: Runs, policy: str, *, share: float) -> int | None:
 
 def milestones(runs: Runs) -> list[float]:
     """Return a few round shares that lie between the start and the best end of a rule."""
-    start = max(float(curve.share_correct[0]) for curve in runs.curves.values())
+    begin = start(runs).share_correct
     best = max(float(band(runs.curves_of(policy)).mean[-1]) for policy in rules(runs) or runs.policies)
-    between = [share for share in (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99) if start < share <= best]
+    between = [share for share in (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99) if begin < share <= best]
     return between[-4:]
 
 

@@ -43,7 +43,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Tile(msgspec.Struct, frozen=True):
-    """One item in a gallery; `image` is a PNG or JPEG, `rank` counts from 1."""
+    """One item in a gallery; `image` is a PNG or JPEG, `rank` counts from 1, `posterior` is what the model says."""
 
     id: str
     rank: int
@@ -52,6 +52,7 @@ class Tile(msgspec.Struct, frozen=True):
     ambiguity: float
     image: bytes
     truth: tuple[float, ...] | None = None
+    posterior: tuple[float, ...] | None = None
 
 
 class Shelf(msgspec.Struct, frozen=True):
@@ -260,8 +261,7 @@ def read_runs(folder: Path) -> Runs:
 
 
 def write_part(folder: Path, record: Record, *, key: str) -> None:
-    """Keep one finished run in a folder of runs, under a key of its own, so that a simulation that is killed goes on
-    from there."""
+    """Keep one finished run in a folder, under a key of its own, so that a simulation that is killed goes on there."""
     told = msgspec.json.encode({"row": record.row, "outcome": record.outcome})
     arrays = {name: getattr(record.curve, name) for name in QUANTITIES}
     _replace_arrays(folder / PARTS / f"{key}.npz", {"told": np.frombuffer(told, np.uint8)} | arrays)
