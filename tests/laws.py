@@ -1,0 +1,26 @@
+"""How a law is tried: on 500 examples where it must hold, and on a planted fault until the fault is caught."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import Phase, settings
+
+LAW = settings.get_profile("laws")
+FAULT = settings(LAW, phases=[Phase.generate], report_multiple_bugs=False, derandomize=True, database=None)
+
+Law = Callable[[settings], None]
+
+
+def catches(law: Law, error: type[Exception] = AssertionError) -> None:
+    """Say that a law, told of something faulty, fails: else it could not fail, and would be no test."""
+    with pytest.raises(error):
+        law(FAULT)
+
+
+def nothing(*_: object) -> None:
+    """A planted fault: what should be done is not done."""
+
+
+def never(*_: object) -> bool:
+    """A planted fault: what should sometimes be so never is."""
+    return False
