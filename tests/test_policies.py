@@ -269,7 +269,7 @@ class Neighbours(msgspec.Struct, frozen=True, eq=False):
 
 
 class LivingNeighbours(msgspec.Struct, frozen=True, eq=False):
-    """The same with the labels as they stand: every answer moves the neighbours' scores, so it needs all rows at once."""
+    """The same with the labels as they stand: an answer moves the neighbours' scores too, so it needs all rows."""
 
     rowwise: ClassVar[bool] = False
 
