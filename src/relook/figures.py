@@ -164,7 +164,25 @@ def ticks(low: float, high: float, *, most: int = 6) -> list[float]:
     steps = [power * factor for factor in (1, 2, 2.5, 5, 10, 20)]
     step = next(step for step in steps if span / step <= most + 1e-9)
     first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
-    return [float(f"{place * step:.10g}") for place in np.arange(first, last + 1)]
+    # Adding zero turns -0 into 0.
+    return [float(f"{place * step:.10g}") + 0.0 for place in np.arange(first, last + 1)]
+
+
+def share_marks(drawn: Sequence[Line]) -> tuple[float, ...]:
+    """Return the marks of an axis for shares that are correct: from a round number below all lines to 1."""
+    lowest = min(float(line.low.min()) for line in drawn)
+    step = next(step for step in (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2) if 1 - lowest <= 7 * step)
+    last = round(1 / step)
+    first = min(max(0, int(np.floor(lowest / step + 1e-9))), last - 1)
+    return tuple(round(place * step, 10) for place in range(first, last + 1))
+
+
+def zero_marks(drawn: Sequence[Line]) -> tuple[float, ...]:
+    """Return the marks of an axis from zero to a round number above all lines."""
+    highest = max(float(line.high.max()) for line in drawn) or 1.0
+    marks = ticks(0, highest, most=8)
+    above = [] if marks[-1] >= highest else [round(2 * marks[-1] - marks[-2], 10)]
+    return (*marks, *above)
 
 
 def row_shares(matrix: Matrix) -> FloatArray:
@@ -182,6 +200,41 @@ def mixed_up(before: Matrix, after: Matrix | None, *, most: int = 8) -> list[tup
     return [
         (true, label, float(given[true, label]), None if after is None else after[true][label]) for true, label in pairs
     ]
+
+
+def short(policy: str, most: int = 14) -> str:
+    """Return a policy's name as a drawing shows it: a rule of one's own without its file, cut where it is long.
+
+    >>> short("rules/mine.py:cautious"), short("a name that goes on and on")
+    ('cautious', 'a name that g\u2026')
+    """
+    last = policy.rpartition(":")[2] or policy
+    return last if len(last) <= most else last[: most - 1] + "\u2026"
+
+
+def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
+    """Return heights near the wanted ones, which rise: a gap apart and, where there is room, between low and high.
+
+    >>> spread([10, 11, 50], gap=5, low=0, high=100)
+    [8.0, 13.0, 50.0]
+    """
+    clusters: list[list[float]] = []
+    for height in wanted:
+        clusters.append([height])
+        # A cluster is its members' wanted heights; it stands where they are moved least on average.
+        while len(clusters) > 1 and _top(clusters[-1], gap) < _top(clusters[-2], gap) + gap * len(clusters[-2]):
+            clusters[-2:] = [clusters[-2] + clusters[-1]]
+    found = [_top(cluster, gap) + gap * place for cluster in clusters for place in range(len(cluster))]
+    for place in range(len(found) - 1, -1, -1):
+        found[place] = min(found[place], high - gap * (len(found) - 1 - place))
+    for place in range(len(found)):
+        found[place] = max(found[place], low + gap * place)
+    return found
+
+
+def _top(cluster: Sequence[float], gap: float) -> float:
+    middle = sum(cluster) / len(cluster)
+    return middle - gap * (len(cluster) - 1) / 2
 
 
 def _ranked(runs: Runs, policies: Iterable[str]) -> list[str]:

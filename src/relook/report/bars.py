@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from relook.figures import short
 from relook.metrics import KINDS
-from relook.report.charts import short
 from relook.report.markup import Cell, Column, attributes, count, figure, table, text
 
 KIND_NAMES = {

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from relook.figures import Line, Style, thinned, ticks
+from relook.figures import Line, Style, share_marks, short, spread, thinned, ticks, zero_marks
 from relook.report.markup import attributes, count, figure, percent, text
 from relook.types import FloatArray
 
@@ -68,22 +68,16 @@ class _Place(msgspec.Struct, frozen=True):
         return self.size.top + (self.axis.high - np.asarray(values, np.float64)) / span * inner
 
 
-def share_axis(lines: Sequence[Line]) -> Axis:
+def share_axis(drawn: Sequence[Line]) -> Axis:
     """Return an axis for shares that are correct: from a round number below all lines to 100 %."""
-    lowest = min(float(line.low.min()) for line in lines)
-    step = next(step for step in (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2) if 1 - lowest <= 7 * step)
-    floor = min(max(0, int(np.floor(lowest / step + 1e-9))), round(1 / step) - 1)
-    marks = tuple(round(place * step, 10) for place in range(floor, round(1 / step) + 1))
-    digits = 1 if step < 0.01 else 0
+    marks = share_marks(drawn)
+    digits = 0 if marks[-1] - marks[-2] >= 0.01 else 1
     return Axis("labels correct", marks, lambda share: percent(share, digits), percent)
 
 
-def zero_axis(title: str, lines: Sequence[Line], *, written: Callable[[float], str] = count) -> Axis:
+def zero_axis(title: str, drawn: Sequence[Line], *, written: Callable[[float], str] = count) -> Axis:
     """Return an axis from zero to a round number above all lines."""
-    highest = max(float(line.high.max()) for line in lines) or 1.0
-    marks = ticks(0, highest, most=8)
-    above = [] if marks[-1] >= highest else [round(2 * marks[-1] - marks[-2], 10)]
-    return Axis(title, (*marks, *above), written, written)
+    return Axis(title, zero_marks(drawn), written, written)
 
 
 def line_figure(lines: Sequence[Line], axis: Axis, *, name: str, caption: str, size: Size | None = None) -> str:
@@ -192,38 +186,3 @@ def _name(line: Line, place: _Place, *, right: float, y: float) -> str:
     value = f'<tspan class="value"> {text(place.axis.exact(line.end))}</tspan>' if place.size.numbers else ""
     label = f'<text class="name" x="{right + 26}" y="{y + 4:.1f}">{text(short(line.policy))}{value}</text>'
     return leader + drawn + label
-
-
-def short(policy: str, most: int = 14) -> str:
-    """Return a policy's name as a drawing shows it: a rule of one's own without its file, cut where it is long.
-
-    >>> short("rules/mine.py:cautious"), short("a name that goes on and on")
-    ('cautious', 'a name that g\u2026')
-    """
-    last = policy.rpartition(":")[2] or policy
-    return last if len(last) <= most else last[: most - 1] + "\u2026"
-
-
-def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
-    """Return heights near the wanted ones, which rise: a gap apart and, where there is room, between low and high.
-
-    >>> spread([10, 11, 50], gap=5, low=0, high=100)
-    [8.0, 13.0, 50.0]
-    """
-    clusters: list[list[float]] = []
-    for height in wanted:
-        clusters.append([height])
-        # A cluster is its members' wanted heights; it stands where they are moved least on average.
-        while len(clusters) > 1 and _top(clusters[-1], gap) < _top(clusters[-2], gap) + gap * len(clusters[-2]):
-            clusters[-2:] = [clusters[-2] + clusters[-1]]
-    found = [_top(cluster, gap) + gap * place for cluster in clusters for place in range(len(cluster))]
-    for place in range(len(found) - 1, -1, -1):
-        found[place] = min(found[place], high - gap * (len(found) - 1 - place))
-    for place in range(len(found)):
-        found[place] = max(found[place], low + gap * place)
-    return found
-
-
-def _top(cluster: Sequence[float], gap: float) -> float:
-    middle = sum(cluster) / len(cluster)
-    return middle - gap * (len(cluster) - 1) / 2
