@@ -1,6 +1,6 @@
 """`relook report`: the page and the figures of a simulation, made again from its folder alone."""
 
-from datetime import date
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -39,7 +39,7 @@ def report(
     page = to or folder / "report.html"
     check_page(page)
     runs = read_runs(folder)
-    write(page, Report(runs, day or date.today().isoformat()))
+    write(page, Report(runs, day or datetime.now(UTC).date().isoformat()))
     kinds = {Figures.BOTH: (".png", ".svg"), Figures.NONE: ()}.get(figures, (f".{figures}",))
     place = page.parent / "figures"
     written = write_figures(place, runs, kinds=kinds)
