@@ -29,6 +29,12 @@ WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """The words that a key may be; `answers` may be a number as well."""
 
 
+MEANT: Mapping[str, str] = MappingProxyType(
+    {"budget": "answers", "posteriors": "probabilities", "pred-probs": "probabilities", "pred_probs": "probabilities"}
+)
+"""What other words for a key are likely to mean."""
+
+
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
     """Simulations to play out: every combination of `AXES`, each under every policy and with every seed.
 
@@ -47,6 +53,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     probabilities: str | None = None
     embeddings: str | None = None
     bound: str | None = None
+    images: str | None = None
     policy: tuple[str, ...] = ("default", "paper", "random", "oracle")
     against: str | None = None
     answers: tuple[Answers, ...] = ("paper-code",)
@@ -119,7 +126,7 @@ def grid(table: Mapping[str, Any], *, where: str) -> Grid:
     known = (*Grid.__struct_fields__, "seed")
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1, cutoff=0.0)[0]
+            near = MEANT.get(key) or difflib.get_close_matches(key, known, 1, cutoff=0.0)[0]
             raise BadInput(f"{where}: its keys are those of relook simulate, but {key!r} came; is {near} meant?")
     read = {key: _as_list(key, value) if key in LISTS else value for key, value in table.items() if key != "seed"}
     _check_words(read, where)

@@ -31,11 +31,10 @@ from relook.experiment import (
     rule_hash,
     short_hash,
 )
-from relook.runs import RESOLVED, ROWS, Runs, described, gathered, read_runs, replace_file, write_runs
-from relook.types import Posteriors
-from relook.worlds import FILES, Fit, with_posteriors, world
+from relook.runs import RESOLVED, ROWS, Extra, Runs, Shelf, described, gathered, read_runs, replace_file, write_runs
+from relook.worlds import FILES, Fit, world
 
-PLACES = (*FILES, "data")
+PLACES = (*FILES, "data", "images")
 """Keys of a configuration that say where something lies: its content counts, not its place."""
 
 
@@ -116,7 +115,7 @@ def prepared(grid: Grid) -> Study:
 
 def fitted(study: Study, *, at: Path) -> Study:
     """Return the study with every model fitted, or read where the folder keeps its posteriors; nothing is written."""
-    known: dict[str, Posteriors] = {}
+    known: dict[str, World] = {}
     cases = []
     for case in study.cases:
         if case.fit is None:
@@ -124,8 +123,8 @@ def fitted(study: Study, *, at: Path) -> Study:
             continue
         key = case.fit.key()
         if key not in known:
-            known[key] = case.fit.posteriors(at)
-        cases.append(msgspec.structs.replace(case, world=with_posteriors(case.world, known[key])))
+            known[key] = msgspec.structs.replace(case.world, posteriors=case.fit.posteriors(at))
+        cases.append(msgspec.structs.replace(case, world=known[key]))
     return msgspec.structs.replace(study, cases=tuple(cases))
 
 
@@ -159,7 +158,23 @@ def left(study: Study, *, at: Path) -> int:
     return missing
 
 
-def play(study: Study, *, at: Path, engine: Engine = serial, step: Callable[[], None] | None = None) -> list[Runs]:
+Shelves = Callable[[Case], tuple[Shelf, ...]]
+"""Makes the gallery of a case; without pictures it has no shelves."""
+
+
+def no_shelves(_case: Case) -> tuple[Shelf, ...]:
+    """Return no gallery."""
+    return ()
+
+
+def play(
+    study: Study,
+    *,
+    at: Path,
+    engine: Engine = serial,
+    step: Callable[[], None] | None = None,
+    shelves: Shelves = no_shelves,
+) -> list[Runs]:
     """Play every case out in its folder, where it was left, and return the runs of each.
 
     `step` is called after each run.
@@ -174,15 +189,20 @@ def play(study: Study, *, at: Path, engine: Engine = serial, step: Callable[[], 
         if case.fit is not None and case.world.posteriors is not None:
             case.fit.keep(case.world.posteriors, folder=at)
         records = resumed(case.world, case.jobs(), folder=folder, engine=engine, step=step)
-        extra = msgspec.structs.replace(
-            described(case.world.dataset),
-            against=study.grid.against,
-            bounds=() if case.world.clean is None else (UPPER_BOUND,),
-        )
-        runs = gathered(records, resolved=resolved, extra=extra)
+        runs = gathered(records, resolved=resolved, extra=_extra(case, shelves(case), against=study.grid.against))
         write_runs(folder, runs)
         found.append(runs)
     return found
+
+
+def _extra(case: Case, shelves: tuple[Shelf, ...], *, against: str | None) -> Extra:
+    return msgspec.structs.replace(
+        described(case.world.dataset),
+        against=against,
+        bounds=() if case.world.clean is None else (UPPER_BOUND,),
+        ranked_by="paper" if shelves else "",
+        gallery=shelves,
+    )
 
 
 def rows(study: Study, runs: Sequence[Runs]) -> list[dict[str, Any]]:

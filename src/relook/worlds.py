@@ -79,11 +79,6 @@ def world(grid: Grid, tau: float | None) -> tuple[World, Fit | None]:
     return found, Fit(features, dataset.given)
 
 
-def with_posteriors(found: World, posteriors: Posteriors) -> World:
-    """Return the world with the posteriors of a model that was fitted."""
-    return msgspec.structs.replace(found, posteriors=posteriors)
-
-
 def array(path: str, *, option: str) -> np.ndarray:
     """Return the array of an npy file, memory-mapped, or the only one of an npz file."""
     where = f"--{option} {path}"
@@ -121,9 +116,9 @@ def _check_sources(grid: Grid) -> None:
             f"simulate: {grid.dataset} brings its own {own[0]}, but --{own[0]} came as well; leave one of the two out"
         )
     if grid.dataset != "cifar10h":
-        for option, value in (("subset", grid.subset), ("tau", grid.tau or None), ("data", grid.data)):
-            if value is not None:
-                raise BadInput(f"simulate: --{option} belongs to --dataset cifar10h, but {value} came without it")
+        for option in ("subset", "tau", "data", "images"):
+            if getattr(grid, option):
+                raise BadInput(f"simulate: --{option} belongs to --dataset cifar10h, but it came without; leave it out")
     if grid.probabilities is not None and grid.embeddings is not None:
         raise BadInput("simulate: --probabilities or --embeddings was needed, but both came; leave one out")
 
@@ -131,7 +126,7 @@ def _check_sources(grid: Grid) -> None:
 def _named_set(name: str, grid: Grid, *, tau: float | None) -> Dataset:
     settings: dict[str, Any] = {}
     if name == "cifar10h":
-        settings = {"subset": grid.subset or "paper", "tau": 10.0 if tau is None else tau}
+        settings = {"subset": grid.subset or "paper", "tau": 10.0 if tau is None else tau, "images": grid.images}
     return datasets.load(name, grid.data, settings=settings)
 
 

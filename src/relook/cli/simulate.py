@@ -45,6 +45,7 @@ def simulate(
     bound: Annotated[
         str | None, _option("Those of a model trained on clean labels: draws the model upper bound.", panel=MODEL)
     ] = None,
+    images: Annotated[str | None, _option("Of cifar10h: folder with its images, for the gallery.", panel=SET)] = None,
     policy: Annotated[str | None, _option("Names with commas, or your own: mine.py:function.", panel=PLAY)] = None,
     against: Annotated[str | None, _option("A policy to compare the others with, seed by seed.", panel=PLAY)] = None,
     answers: Annotated[str | None, _option("A number, paper-code (default) or oracle.", panel=PLAY)] = None,
@@ -118,7 +119,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _played(study: "Study", *, at: Path, engine: "Engine") -> list["Runs"]:
     from time import monotonic
 
-    from relook.cli.simulated import tell_world
+    from relook.cli.simulated import shelves_of, tell_world
     from relook.studies import left, play
 
     worlds = {id(case.world): case.world for case in study.cases}
@@ -128,7 +129,7 @@ def _played(study: "Study", *, at: Path, engine: "Engine") -> list["Runs"]:
     began = monotonic()
     try:
         with show.progress("Simulating", missing) as step:
-            runs = play(study, at=at, engine=engine, step=step)
+            runs = play(study, at=at, engine=engine, step=step, shelves=shelves_of)
     except KeyboardInterrupt:
         done = total - left(study, at=at)
         show.say(f"Stopped: {done:,} of {total:,} runs are kept in {at}; the same command goes on from there.")
@@ -148,16 +149,20 @@ def _tell(study: "Study", runs: list["Runs"]) -> None:
 
 
 def _write(study: "Study", runs: list["Runs"], *, at: Path, json: Path | None) -> None:
+    from relook.cli.simulated import write_curves, write_report
     from relook.runs import ROWS, replace_file
     from relook.studies import rows
 
-    found = rows(study, runs)
-    written = [at / ROWS]
-    if len(study.cases) > 1:
+    found, several = rows(study, runs), len(study.cases) > 1
+    if several:
         import msgspec
 
         replace_file(at / ROWS, msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    for case, each in zip(study.cases, runs, strict=True):
+        folder = study.folder(case, at=at)
+        files = [*write_curves(folder, each), write_report(folder, each)]
+    written = [at / ROWS, *(at / "*" / file.name if several else file for file in files)]
     if json is not None:
         show.write_json(json, found)
         written.append(json)
-    show.wrote(*written, following=f"relook cite {at}")
+    show.wrote(*written, following=f"relook cite {folder}")

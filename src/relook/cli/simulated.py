@@ -12,7 +12,7 @@ from relook.errors import BadInput
 
 if TYPE_CHECKING:
     from relook.experiment import World
-    from relook.runs import Paired, Runs
+    from relook.runs import Paired, Runs, Shelf
     from relook.studies import Case
 
 
@@ -24,13 +24,14 @@ def tell_world(world: World) -> None:
     hard = int((wrong & difficult(world.truth)).sum())
     show.say(
         f"{dataset.name}: {len(dataset):,} items, {len(dataset.classes)} classes; {world.wrong:,} given labels "
-        f"({wrong.mean():.1%}) are wrong, {world.wrong - hard:,} clear and {hard:,} difficult ones."
+        f"({_percent(wrong.mean())}) are wrong, {world.wrong - hard:,} clear and {hard:,} difficult ones."
     )
     if world.posteriors is not None:
         likeliest = world.posteriors.mean().argmax(1)
         given, true = (likeliest == dataset.given.majority()).mean(), (likeliest == dataset.true_class).mean()
         show.say(
-            f"The class that is likeliest by the model is the given one on {given:.1%}, the true one on {true:.1%}."
+            f"The class that is likeliest by the model is the given one on {_percent(given)}, the true one on "
+            f"{_percent(true)} of the items."
         )
 
 
@@ -78,20 +79,38 @@ def differences(runs: Runs) -> list[dict[str, Any]]:
 
 def sentences(case: Case, runs: Runs) -> list[str]:
     """Return what the table says in words: who is ahead, and who ran out of items to ask about."""
-    from relook.figures import bounds, leading, mean_of, rules
+    from relook.report import headline
 
-    told = []
-    first = leading(runs)
-    start = runs.curves_of(first)[0].share_correct[0]
-    ends = {policy: mean_of(runs.rows_of(policy), "share_correct") for policy in runs.policies}
-    others = [policy for policy in (*rules(runs), *bounds(runs)) if policy != first]
-    compared = "; ".join(f"{policy} {ends[policy]:.1%}" for policy in others)
-    told.append(
-        f"{first}: from {start:.1%} to {ends[first]:.1%} of the labels correct{f' ({compared})' if compared else ''}."
-    )
-    told += _compared(runs)
-    told += _ran_out(runs, case.plan.budget)
-    return told
+    return [headline(runs), *_compared(runs), *_ran_out(runs, case.plan.budget)]
+
+
+def shelves_of(case: Case) -> tuple[Shelf, ...]:
+    """Return the gallery of a case, where there are pictures and probabilities to rank them by."""
+    from relook.report import gallery
+
+    dataset, posteriors = case.world.dataset, case.world.posteriors
+    return () if dataset.images is None or posteriors is None else gallery(dataset, posteriors)
+
+
+def write_report(folder: Path, runs: Runs) -> Path:
+    """Write the page about a case into its folder and return it."""
+    from datetime import datetime
+
+    from relook.report import Report, write
+
+    path = folder / "report.html"
+    write(path, Report(runs, datetime.now().astimezone().strftime("%Y-%m-%d")))
+    return path
+
+
+def write_curves(folder: Path, runs: Runs) -> list[Path]:
+    """Write the cleaning curves of a case into its folder, as SVG and as PNG, and return the files."""
+    from relook.plots import cleaning_curves
+
+    paths = [folder / "curves.svg", folder / "curves.png"]
+    for path in paths:
+        cleaning_curves(path, runs)
+    return paths
 
 
 def check_output(path: Path | None) -> None:
@@ -143,3 +162,7 @@ def _points(value: float) -> str:
 
 def _plain(value: float) -> str:
     return f"{value:+.4f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
