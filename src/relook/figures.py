@@ -202,11 +202,11 @@ def mixed_up(before: Matrix, after: Matrix | None, *, most: int = 8) -> list[tup
     ]
 
 
-def short(policy: str, most: int = 14) -> str:
+def short(policy: str, most: int = 17) -> str:
     """Return a policy's name as a drawing shows it: a rule of one's own without its file, cut where it is long.
 
     >>> short("rules/mine.py:cautious"), short("a name that goes on and on")
-    ('cautious', 'a name that g\u2026')
+    ('cautious', 'a name that goes\u2026')
     """
     last = policy.rpartition(":")[2] or policy
     return last if len(last) <= most else last[: most - 1] + "\u2026"

@@ -81,7 +81,7 @@ def cleaning_curves(path: Path, runs: Runs, *, title: str = "labels correct") ->
     drawn = [*([] if straight is None else [straight]), *lines(runs)]
     with _figure(path, 7.6, 4.3) as figure:
         panel = _Panel(title, drawn, share_marks(drawn), lambda share: f"{100 * share:.1f} %")
-        _draw(figure.add_axes((0.075, 0.11, 0.70, 0.77)), panel)
+        _draw(figure.add_axes((0.075, 0.11, 0.905 - _names_width(drawn) / 7.6, 0.77)), panel)
 
 
 def noise_left(path: Path, runs: Runs) -> None:
@@ -91,7 +91,7 @@ def noise_left(path: Path, runs: Runs) -> None:
             drawn = lines(runs, quantity)
             title = f"wrong labels left on {name} items"
             panel = _Panel(title, drawn, zero_marks(drawn), lambda count: f"{count:,.0f}")
-            _draw(figure.add_axes((0.055 + 0.505 * place, 0.13, 0.295, 0.74)), panel)
+            _draw(figure.add_axes((0.055 + 0.505 * place, 0.13, 0.435 - _names_width(drawn) / 9.6, 0.74)), panel)
 
 
 def total_variation(path: Path, runs: Runs) -> None:
@@ -99,7 +99,7 @@ def total_variation(path: Path, runs: Runs) -> None:
     drawn = lines(runs, "total_variation")
     with _figure(path, 7.6, 4.3) as figure:
         panel = _Panel("total variation", drawn, zero_marks(drawn), lambda value: f"{value:.3f}")
-        _draw(figure.add_axes((0.075, 0.11, 0.70, 0.77)), panel)
+        _draw(figure.add_axes((0.075, 0.11, 0.905 - _names_width(drawn) / 7.6, 0.77)), panel)
 
 
 def noise_pattern(path: Path, runs: Runs) -> None:
@@ -186,6 +186,11 @@ def _draw(axes: Axes, panel: _Panel) -> None:
     _name_ends(axes, panel, last=last)
 
 
+def _names_width(drawn: Sequence[Line]) -> float:
+    """Return how many inches the names at the ends of the lines need, with their numbers."""
+    return 0.95 + 0.072 * max(len(short(line.policy)) for line in drawn)
+
+
 def _dashes(style: Style) -> Any:
     return (0, tuple(dash * 0.55 for dash in style.dash)) if style.dash else "solid"
 
@@ -199,12 +204,14 @@ def _name_ends(axes: Axes, panel: _Panel, *, last: float) -> None:
             short(line.policy), (float(line.answers[-1]), line.end), (0, 4), textcoords="offset points", ha="center"
         )
     ends = sorted((line for line in panel.drawn if line not in early), key=lambda line: line.end)
+    inch = _DPI / axes.bbox.width
     gap = 13 * (high - low) / (axes.bbox.height * 72 / _DPI)
     place = axes.get_yaxis_transform()
     for line, y in zip(ends, spread([line.end for line in ends], gap=gap, low=low, high=high), strict=True):
         look: dict[str, Any] = {"color": LIGHT[line.style.colour], "linestyle": _dashes(line.style), "clip_on": False}
-        axes.plot([1.015, 1.055], [y, y], transform=place, linewidth=1.6, **look)
-        axes.text(1.07, y, f"{short(line.policy)}  {panel.written(line.end)}", transform=place, va="center", size=9)
+        axes.plot([1 + 0.06 * inch, 1 + 0.27 * inch], [y, y], transform=place, linewidth=1.6, **look)
+        named = f"{short(line.policy)}  {panel.written(line.end)}"
+        axes.text(1 + 0.33 * inch, y, named, transform=place, va="center", size=9)
     axes.set_ylim(low, high)
 
 

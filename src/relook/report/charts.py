@@ -12,21 +12,23 @@ from relook.types import FloatArray
 
 
 class Size(msgspec.Struct, frozen=True):
-    """The measures of a drawing in its own units; `right` is where the names stand."""
+    """The measures of a drawing in its own units; names at the lines' ends have at most so many letters."""
 
     width: int
     height: int
     left: int
-    right: int
     points: int
+    letters: int = 17
     top: int = 28
     bottom: int = 40
     gap: int = 16
     numbers: bool = True
 
 
-WIDE = Size(780, 430, 52, 150, 400)
-NARROW = Size(380, 330, 44, 118, 200, numbers=False)
+WIDE = Size(780, 430, 52, 400)
+NARROW = Size(380, 330, 44, 200, letters=14, numbers=False)
+
+_SAMPLE, _LETTER, _NUMBER = 26, 7.9, 50
 
 
 class Axis(msgspec.Struct, frozen=True):
@@ -57,9 +59,15 @@ class _Place(msgspec.Struct, frozen=True):
     size: Size
     axis: Axis
     answers: int
+    names: float
+
+    @property
+    def right(self) -> float:
+        """Where the lines end and their names begin."""
+        return self.size.width - self.names
 
     def x(self, answers: ArrayLike) -> FloatArray:
-        inner = self.size.width - self.size.left - self.size.right
+        inner = self.right - self.size.left
         return self.size.left + np.asarray(answers, np.float64) / max(self.answers, 1) * inner
 
     def y(self, values: ArrayLike) -> FloatArray:
@@ -75,9 +83,9 @@ def share_axis(drawn: Sequence[Line]) -> Axis:
     return Axis("labels correct", marks, lambda share: percent(share, digits), percent)
 
 
-def zero_axis(title: str, drawn: Sequence[Line], *, written: Callable[[float], str] = count) -> Axis:
+def zero_axis(title: str, drawn: Sequence[Line], *, exact: Callable[[float], str] = count) -> Axis:
     """Return an axis from zero to a round number above all lines."""
-    return Axis(title, zero_marks(drawn), written, written)
+    return Axis(title, zero_marks(drawn), lambda value: f"{value:,.10g}", exact)
 
 
 def line_figure(lines: Sequence[Line], axis: Axis, *, name: str, caption: str, size: Size | None = None) -> str:
@@ -92,7 +100,9 @@ def line_figure(lines: Sequence[Line], axis: Axis, *, name: str, caption: str, s
 
 def line_chart(lines: Sequence[Line], axis: Axis, *, size: Size) -> str:
     """Return the lines as one SVG."""
-    place = _Place(size, axis, max(int(line.answers[-1]) for line in lines))
+    longest = max(len(short(line.policy, size.letters)) for line in lines)
+    names = _SAMPLE + _LETTER * longest + (_NUMBER if size.numbers else 0)
+    place = _Place(size, axis, max(int(line.answers[-1]) for line in lines), round(names))
     parts = [_grid(place), *(_band(line, place) for line in lines), *(_path(line, place) for line in lines)]
     return _svg(size, [*parts, _names(lines, place)])
 
@@ -122,7 +132,7 @@ def _svg(size: Size, parts: Sequence[str]) -> str:
 
 def _grid(place: _Place) -> str:
     size, axis = place.size, place.axis
-    right, base = size.width - size.right, size.height - size.bottom
+    right, base = place.right, size.height - size.bottom
     parts = [f'<text class="title" x="0" y="12">{text(axis.title)}</text>']
     for value in axis.marks:
         y = float(place.y(value))
@@ -161,16 +171,16 @@ def _path(line: Line, place: _Place) -> str:
 
 def _names(lines: Sequence[Line], place: _Place) -> str:
     """Write each line's name and last value beside its end; names that would overlap are moved apart."""
-    right = place.size.width - place.size.right
     # A line that reaches the top early has room for its name there; every other name stands in the margin.
     inside = [line for line in lines if _done_early(line, place)]
     outside = sorted((line for line in lines if line not in inside), key=lambda line: -line.end)
     wanted = [float(place.y(line.end)) for line in outside]
     heights = spread(wanted, gap=place.size.gap, low=10, high=place.size.height - place.size.bottom + 4)
-    parts = [_name(line, place, right=right, y=y) for line, y in zip(outside, heights, strict=True)]
+    parts = [_name(line, place, y=y) for line, y in zip(outside, heights, strict=True)]
     for line in inside:
-        x, y = float(place.x(line.answers[-1])), float(place.y(line.end))
-        parts.append(f'<text class="name middle" x="{x:.1f}" y="{y - 8:.1f}">{text(short(line.policy))}</text>')
+        x, y = float(place.x(line.answers[-1])), float(place.y(line.end)) - 8
+        named = text(short(line.policy, place.size.letters))
+        parts.append(f'<text class="name middle" x="{x:.1f}" y="{y:.1f}">{named}</text>')
     return "".join(parts)
 
 
@@ -178,11 +188,13 @@ def _done_early(line: Line, place: _Place) -> bool:
     return bool(line.answers[-1] < 0.85 * place.answers and place.y(line.end) < place.size.top + 4)
 
 
-def _name(line: Line, place: _Place, *, right: float, y: float) -> str:
+def _name(line: Line, place: _Place, *, y: float) -> str:
+    right = place.right
     x, end = float(place.x(line.answers[-1])), float(place.y(line.end))
     leader = f'<path class="leader" d="M{x + 2:.1f} {end:.1f}L{right + 8} {y:.1f}"/>'
     drawn = f'<path{_look(line.style)} d="M{right + 8} {y:.1f}h14"/>'
     # On a phone there is no room for numbers; they stand in the table.
     value = f'<tspan class="value"> {text(place.axis.exact(line.end))}</tspan>' if place.size.numbers else ""
-    label = f'<text class="name" x="{right + 26}" y="{y + 4:.1f}">{text(short(line.policy))}{value}</text>'
+    named = text(short(line.policy, place.size.letters))
+    label = f'<text class="name" x="{right + _SAMPLE}" y="{y + 4:.1f}">{named}{value}</text>'
     return leader + drawn + label

@@ -112,7 +112,7 @@ def _left(runs: Runs) -> str:
 
 def _variation(runs: Runs) -> str:
     drawn = lines(runs, "total_variation")
-    axis = zero_axis("total variation", drawn, written=lambda value: f"{value:.3f}")
+    axis = zero_axis("total variation", drawn, exact=lambda value: f"{value:.3f}")
     told = (
         "Total variation between an item's votes, given label and answers together, and its true distribution: "
         "0 where they agree, 1 where they have nothing in common. Mean over items."
