@@ -29,10 +29,11 @@ class World(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The share of right labels at the end, and its mean over the answers."""
+    """The share of right labels at the end, its mean over the answers, and how many items were asked about."""
 
     share: float
     auc: float
+    items: int
 
 
 def campaign(world: World, scores: Array, *, budget: int, seed: int, rescore: Rescore | None = None) -> Outcome:
@@ -66,7 +67,7 @@ def campaign(world: World, scores: Array, *, budget: int, seed: int, rescore: Re
             heapq.heappush(heap, (-rescore(item, said), item))
     curve += [correct] * (budget + 1 - len(curve))
     area = sum((a + b) / 2 for a, b in pairwise(curve))
-    return Outcome(correct / len(right), area / budget / len(right))
+    return Outcome(correct / len(right), area / budget / len(right), len(answers))
 
 
 def crowd(truth: Array, seed: int) -> Callable[[int, int], int]:

@@ -63,7 +63,7 @@ def of_twins(dataset: Dataset, posteriors: Posteriors, *, budget: int, seeds: ra
     assert dataset.truth is not None
     world = independent.World(np.array(dataset.truth), np.array(dataset.given.given), np.array(posteriors.mean()))
     return {
-        name: np.array([tuple(twin(world, budget=budget, seed=seed)) for seed in seeds]) for name, twin in TWINS.items()
+        name: np.array([twin(world, budget=budget, seed=seed)[:2] for seed in seeds]) for name, twin in TWINS.items()
     }
 
 
