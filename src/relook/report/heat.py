@@ -30,7 +30,7 @@ def heat_map(
     inside = _headings(classes, size=size) + down + across + _cells(row_shares(matrix), size=size, most=most)
     called = f"{name[0].upper()}{name[1:]}: {plural(float(np.sum(matrix)), 'item')}"
     words = f"Heat map, {name}: shares of each row. {_in_words(matrix, classes)}"
-    drawing = f'<svg viewBox="0 0 420 408" width="420" height="408" aria-hidden="true">{inside}</svg>'
+    drawing = f'<svg class="heat" viewBox="0 0 420 408" width="420" height="408" aria-hidden="true">{inside}</svg>'
     return figure(drawing, words=words, caption="", title=called)
 
 
@@ -55,10 +55,11 @@ def commonest(
         if after is not None:
             cells += [Cell(count(after)), Cell(signed(100 * (after / before - 1), 0) + THIN + "%")]
         rows.append((text(classes[true]), cells))
+    caption = "The pairs that differ most often, in items" + ("" if final is None else "; left: mean over seeds")
     columns = [Column(headings[0], number=False), Column(headings[1], number=False), Column(headings[2])]
     if final is not None:
         columns += [Column("left", f"with {policy}"), Column("change")]
-    return table(columns, {"": rows}, caption="The pairs that differ most often, in items") if rows else ""
+    return table(columns, {"": rows}, caption=caption) if rows else ""
 
 
 def _headings(classes: Sequence[str], *, size: float) -> str:

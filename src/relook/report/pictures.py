@@ -150,8 +150,8 @@ def _leaders(shares: Sequence[float], classes: Sequence[str]) -> str:
 
 def _named(shares: Sequence[float], classes: Sequence[str]) -> str:
     """Name the two likeliest classes, a line each, whether there is a second one or not: tiles stay aligned."""
-    lines = [f"{percent(share, 0)} {text(name)}" for name, share in _top(shares, classes)]
-    return "".join(f"<small>{line}</small>" for line in [*lines, THIN][:2])
+    lines = [f"<span>{text(name)}</span><i>{percent(share, 0)}</i>" for name, share in _top(shares, classes)]
+    return "".join(f'<small class="share">{line}</small>' for line in [*lines, THIN][:2])
 
 
 def _top(shares: Sequence[float], classes: Sequence[str]) -> list[tuple[str, float]]:

@@ -146,7 +146,11 @@ def _pictures(report: RankingReport, columns: _Table) -> list[str]:
         return []
     ranks = np.arange(min(PICTURES, len(columns.order)))
     tiles = pictured(report.dataset, report.posteriors, ranks=ranks, order=columns.order)
-    return [tiles_shown(tiles, report.dataset.classes, title="First in the ranking")]
+    note = (
+        "Under each picture: the given label and, behind the arrow, what the model suggests; its probabilities, a bar "
+        "a class, the given one in orange; CE, how badly the label fits them; H, how unsure they are."
+    )
+    return [paragraph(note, "note"), tiles_shown(tiles, report.dataset.classes, title="First in the ranking")]
 
 
 def _top(report: RankingReport, columns: _Table) -> str:
