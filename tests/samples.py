@@ -8,11 +8,12 @@ import numpy as np
 from relook import Crowd, Dataset, Labels, Posteriors, Setting, Simulation, named, simulate
 from relook.report import gallery
 from relook.runs import Record, Runs, described, gathered, recorded
+from relook.types import FloatArray
 
 CLASSES = ("cat", "dog", "hen")
 POLICIES = ("default", "paper", "margin", "random", "oracle")
 RESOLVED = {
-    "configuration": {"dataset": "small", "answers": 90, "policy": list(POLICIES)},
+    "configuration": {"dataset": "small", "answers": 60, "policy": list(POLICIES)},
     "versions": {"relook": "0.1.0"},
     "inputs": {"labels": "0f" * 16},
 }
@@ -32,28 +33,32 @@ def dataset(*, items: int = 60, side: int = 8, classes: Sequence[str] = CLASSES)
     return Dataset("small", tuple(classes), ids, Labels(given, width), truth=truth, images=images)
 
 
+def truth_of(of: Dataset) -> FloatArray:
+    """Return the truth of a set that has one."""
+    assert of.truth is not None
+    return of.truth
+
+
 def posteriors(of: Dataset) -> Posteriors:
     """Return probabilities that know the truth vaguely."""
-    assert of.truth is not None
-    noise = np.random.default_rng(8).normal(0, 1.2, of.truth.shape)
-    values = np.exp(np.log(of.truth + 0.05) + noise)
+    truth = truth_of(of)
+    values = np.exp(np.log(truth + 0.05) + np.random.default_rng(8).normal(0, 1.2, truth.shape))
     return Posteriors(values / values.sum(1, keepdims=True))
 
 
-def records(of: Dataset, *, policies: Sequence[str] = POLICIES, seeds: int = 3, answers: int = 90) -> list[Record]:
+def records(of: Dataset, *, policies: Sequence[str] = POLICIES, seeds: int = 3, answers: int = 60) -> list[Record]:
     """Simulate every policy with every seed."""
-    assert of.truth is not None
-    model, made = posteriors(of), []
+    truth, model, made = truth_of(of), posteriors(of), []
     for name in policies:
         for seed in range(seeds):
-            policy = named(name, Setting(truth=of.truth, seed=seed))
-            plan = Simulation(policy, answers, [Crowd(of.truth, seed)], posteriors=model, seed=seed)
+            policy = named(name, Setting(truth=truth, seed=seed))
+            plan = Simulation(policy, answers, [Crowd(truth, seed)], posteriors=model, seed=seed)
             made.append(recorded(simulate(of, plan), of))
     return made
 
 
 def runs(
-    *, seeds: int = 3, answers: int = 90, policies: Sequence[str] = POLICIES, against: str | None = "paper"
+    *, seeds: int = 3, answers: int = 60, policies: Sequence[str] = POLICIES, against: str | None = "paper"
 ) -> Runs:
     """Return a simulation with all that a report can show."""
     small = dataset()

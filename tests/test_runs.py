@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from relook import BadInput, Simulation, named, simulate
+from relook import BadInput, Crowd, Simulation, named, simulate
 from relook.curves import Curve
 from relook.runs import (
     QUANTITIES,
@@ -60,7 +60,7 @@ class TestFolder:
     def test_arrays_are_named_by_policy_seed_and_quantity_and_need_no_pickle(self, folder: Path) -> None:
         with np.load(folder / "curves.npz", allow_pickle=False) as archive:
             assert "paper|2|share_correct" in archive.files
-            assert archive["random|2|share_correct"].shape == (91,)
+            assert archive["random|2|share_correct"].shape == (61,)
 
     def test_a_rule_of_ones_own_keeps_its_name(self, whole: Runs, tmp_path: Path) -> None:
         name = "rules/mine.py:a|b"
@@ -211,8 +211,7 @@ class TestOutcomes:
         small = samples.dataset()
         labels = small.given.majority().copy()
         labels[:3] = -1
-        assert small.truth is not None
-        counted = confusions(small.truth, labels)
+        counted = confusions(samples.truth_of(small), labels)
         assert np.sum(counted["all"]) == len(small) - 3
         assert np.trace(np.array(counted["all"])) == (labels == small.true_class).sum()
         assert 0 < np.sum(counted["difficult"]) < np.sum(counted["all"])
@@ -233,7 +232,7 @@ class TestOutcomes:
     def test_a_set_without_truth_has_nothing_to_judge_a_run_by(self) -> None:
         small = samples.dataset()
         blind = msgspec.structs.replace(small, truth=None)
-        run = simulate(small, Simulation(named("random"), 5, [lambda item, nth: 0]))
+        run = simulate(small, Simulation(named("random"), 5, [Crowd(samples.truth_of(small), 0)]))
         with pytest.raises(BadInput, match="small: the truth was needed to judge a run, but this set has none"):
             recorded(run, blind)
         assert described(blind).given == {}
