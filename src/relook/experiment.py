@@ -7,6 +7,7 @@ goes on where it was, and the order in which jobs are run, or where, cannot chan
 from __future__ import annotations
 
 import hashlib
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -18,11 +19,11 @@ from relook.annotators import Crowd, Panel, Perfect, SequentialCrowd
 from relook.config import Cell, Protocol
 from relook.engines import Engine
 from relook.engines.serial import serial
-from relook.errors import BadInput
+from relook.errors import BadInput, RelookError
 from relook.policies import BOUNDS, Setting, check_rule, named
 from relook.rules import Policy
-from relook.runs import Record, read_part, recorded, write_part
-from relook.scores import is_rowwise
+from relook.runs import PARTS, Record, read_part, recorded, write_part
+from relook.scores import is_rowwise, score_items
 from relook.simulation import Annotator, Simulation, simulate
 from relook.stopping import named as settled_by
 from relook.types import Dataset, FloatArray, Posteriors, fingerprint
@@ -166,20 +167,20 @@ def played(world: World, jobs: Sequence[Job], *, engine: Engine = serial) -> Ite
     yield from engine(Play(_without_pictures(world)), jobs)
 
 
-def kept(folder: Path, jobs: Sequence[Job]) -> dict[str, Record]:
-    """Return the results that a folder keeps already, by the job's hash."""
-    found = {job.key(): read_part(folder, key=job.key()) for job in jobs}
-    return {key: record for key, record in found.items() if record is not None}
+def missing(folder: Path, jobs: Sequence[Job]) -> list[Job]:
+    """Return the jobs whose results a folder does not keep yet."""
+    return [job for job in jobs if not (folder / PARTS / f"{job.key()}.npz").is_file()]
 
 
 def resumed(
     world: World, jobs: Sequence[Job], *, folder: Path, engine: Engine = serial, step: Callable[[], None] | None = None
 ) -> list[Record]:
     """Play out the jobs that the folder does not keep yet and return the results of all, in their order."""
-    records = kept(folder, jobs)
-    missing = [job for job in jobs if job.key() not in records]
+    parts = ((job.key(), read_part(folder, key=job.key())) for job in jobs)
+    records = {key: record for key, record in parts if record is not None}
+    ahead = [job for job in jobs if job.key() not in records]
     function = Keep(Play(_without_pictures(world)), folder)
-    for job, record in zip(missing, engine(function, missing), strict=True):
+    for job, record in zip(ahead, engine(function, ahead), strict=True):
         records[job.key()] = record
         if step is not None:
             step()
@@ -250,9 +251,25 @@ def check_policy(job: Job, world: World) -> str:
         raise BadInput(f"policy {job.policy}: it needs class probabilities, but none came; pass --probabilities")
     if seen is None and policy.stop.uses_belief:
         raise BadInput(f"settle: {job.settle} needs class probabilities, but none came; pass --probabilities")
-    if ":" in job.policy:
-        check_rule(policy, world.dataset.given, posteriors=seen)
+    given = world.dataset.given
+    try:
+        check_rule(policy, given, posteriors=seen)
+        if not is_rowwise(policy.score):
+            score_items(policy.score, given, posteriors=seen, given_weight=policy.given_weight)
+    except RelookError:
+        raise
+    except Exception as error:
+        raise BadInput(
+            f"policy {job.policy}: a score for each row was needed, but the rule failed ({_where(error)}); mend it"
+        ) from error
     return "yes" if is_rowwise(policy.score) else "no"
+
+
+def _where(error: Exception) -> str:
+    """Return what went wrong in somebody's rule, and in which line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    line = f", {Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}: {error}{line}"
 
 
 def rule_hash(policy: str) -> str | None:

@@ -26,7 +26,7 @@ from relook.experiment import (
     World,
     budget_of,
     check_policy,
-    kept,
+    missing,
     resumed,
     rule_hash,
     short_hash,
@@ -151,11 +151,11 @@ def check_folder(study: Study, *, at: Path) -> None:
 
 def left(study: Study, *, at: Path) -> int:
     """Return how many runs a folder does not hold yet."""
-    missing = 0
+    ahead = 0
     for case in study.cases:
-        folder, jobs = study.folder(case, at=at), case.jobs()
-        missing += 0 if (folder / ROWS).is_file() else len(jobs) - len(kept(folder, jobs))
-    return missing
+        folder = study.folder(case, at=at)
+        ahead += 0 if (folder / ROWS).is_file() else len(missing(folder, case.jobs()))
+    return ahead
 
 
 Shelves = Callable[[Case], tuple[Shelf, ...]]

@@ -208,6 +208,8 @@ def true_distribution(truth: ArrayLike, classes: int) -> FloatArray:
     if bad.any():
         row = int(bad.argmax())
         raise BadInput(f"truth: rows must hold shares or counts of answers, but item {row} holds {_shown(values[row])}")
+    # Shares are left as they are: divided again, their last bit would move whenever a data set is copied or sent.
+    totals = np.where(np.abs(totals - 1) <= 1e-12, 1.0, totals)
     return _frozen(values / totals[:, np.newaxis])
 
 
