@@ -7,14 +7,16 @@ several models. CIFAR-10H at tau 10, 4,455 answers; a seed gives every policy th
 
 The independent simulator is that of `tests/independent.py`, which draws answers of its own. The reference on (a) is
 what the default rule was found to give, on (b) what the simulator of that work gave, with a logistic regression of its
-own. ActiveLab orders items as cleanlab 2.9 does; `as they are` leaves out its search for a temperature.
+own. ActiveLab orders items as cleanlab 2.9 does; `as they are` leaves out its search for a temperature. The default with
+other constants shows how much hangs on them: they were chosen before, on other given labels, and nothing here moved
+them.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -24,12 +26,13 @@ import numpy as np
 
 from relook.activelab import ActiveLab
 from relook.annotators import Crowd
+from relook.belief import AnswerModel
 from relook.datasets import cifar10h
 from relook.errors import BadInput
 from relook.policies import REFIT, Setting, named
 from relook.rules import Policy
 from relook.runs import Runs, paired
-from relook.scores import phi
+from relook.scores import ValuePerAnswer, phi
 from relook.selectors.logistic import cross_fitted
 from relook.simulation import Simulation, simulate
 from relook.types import Dataset, Posteriors
@@ -54,15 +57,29 @@ PAPER: Mapping[tuple[str, str], tuple[float, float | None]] = {
 NAIVE = "paper, naive returns"
 PLAIN = "activelab, posteriors as they are"
 
+
+def _default_with(name: str) -> Policy:
+    return Policy(name, ValuePerAnswer(CONSTANTS[name]), returns=True)
+
+
+CONSTANTS = {
+    "default, sharpness 1": AnswerModel(sharpness=1.0),
+    "default, sharpness 3": AnswerModel(sharpness=3.0),
+    "default, kappa .15": AnswerModel(kappa=0.15),
+    "default, eps .01": AnswerModel(eps=0.01),
+    "default, eps .15": AnswerModel(eps=0.15),
+}
+
 OWN: Mapping[str, Callable[[], Policy]] = {
     NAIVE: lambda: Policy(NAIVE, phi, returns=True),
     PLAIN: lambda: Policy(PLAIN, ActiveLab(temperature=1.0), returns=True, batch=REFIT),
+    **{name: partial(_default_with, name) for name in CONSTANTS},
 }
 """Rules that have no name of their own in relook."""
 
 _ALL = (
     "default", "margin", "ce", "self-confidence", "paper-code", "paper", "entropy", "activelab", PLAIN, NAIVE, "random",
-    "oracle-once", "oracle",
+    "oracle-once", "oracle", *CONSTANTS,
 )  # fmt: skip
 
 POLICIES = {"a": _ALL, "b": _ALL, "c": ("default", "ce-ensemble", "paper", "phi-ensemble", "bald")}
