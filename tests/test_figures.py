@@ -1,4 +1,4 @@
-"""What figures show: lines keep their ends, names stand apart, colours are told apart, numbers are those of the runs."""
+"""What figures show: lines keep their ends, names stand apart, colours are told apart, numbers are those of runs."""
 
 import itertools
 
