@@ -230,7 +230,7 @@ def _check_same(resolved: dict[str, Any], path: Path) -> None:
     for part in ("configuration", "case", "inputs", "versions"):
         mine, other = here[part], there.get(part, {})
         for key in mine:
-            if mine[key] != other.get(key) and key not in PLACES:
+            if mine[key] != other.get(key) and not (part == "configuration" and key in PLACES):
                 raise BadInput(
                     f"--to {path.parent}: it holds runs with {key} {_told(other.get(key))}, but {key} "
                     f"{_told(mine[key])} came; name another folder"
