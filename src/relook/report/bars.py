@@ -18,7 +18,7 @@ KIND_NAMES = {
 
 def visits(kinds: Mapping[str, Mapping[str, float]]) -> str:
     """Return a bar a policy, cut into what became of its visits, and the same as a table."""
-    total = max(sum(each.values()) for each in kinds.values())
+    total = max(sum(each.values()) for each in kinds.values()) or 1.0
     rows = "".join(_bar(policy, each, total=total) for policy, each in kinds.items())
     words = " ".join(f"{policy}: {_counted(each)}." for policy, each in kinds.items())
     drawn = figure(
