@@ -7,6 +7,9 @@ from typing import Any, Protocol
 
 import msgspec
 
+PLAIN_WIDTH = 160
+"""Columns of output that goes to a file or a pipe."""
+
 Row = Mapping[str, Any]
 
 
@@ -80,7 +83,9 @@ def progress(what: str, total: int) -> Iterator[Step]:
 def _console() -> Any:
     from rich.console import Console
 
-    return Console()
+    console = Console()
+    # Where nobody's screen sets a width, a table is written out rather than folded into 80 columns.
+    return console if console.is_terminal else Console(width=PLAIN_WIDTH)
 
 
 def _cell(value: Any) -> str:
