@@ -56,12 +56,15 @@ COLUMNS = {
     "tau": "tau",
     "budget": "budget",
     "protocol": "protocol",
-    "shown": "final % (sd) / AUC (sd)",
+    "brief": "final %/AUC",
     "theirs": "reference",
     "difference": "difference",
-    "passed": "within",
+    "passed": "ok",
 }
 """What of a row is printed, and under which heading."""
+
+PAGE = {("shown" if key == "brief" else key): heading for key, heading in COLUMNS.items()}
+"""The same on the page, with deviations."""
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -136,10 +139,16 @@ def _row(theirs: Mapping[str, Any], protocol: str, results: Sequence[Mapping[str
         "difference_share_correct": off["share_correct"],
         "difference_auc": off["auc"],
         "passed": passed,
+        "brief": _brief(share, auc, sign=""),
         "shown": f"{100 * share:.2f} ({100 * spread['share_correct']:.2f}) / {auc:.4f} ({spread['auc']:.4f})",
-        "theirs": f"{100 * theirs['share_correct']:.2f} / {theirs['auc']:.4f}",
-        "difference": f"{100 * off['share_correct']:+.2f} / {off['auc']:+.4f}",
+        "theirs": _brief(theirs["share_correct"], theirs["auc"], sign=""),
+        "difference": _brief(off["share_correct"], off["auc"], sign="+"),
     }
+
+
+def _brief(share: float, auc: float, *, sign: str) -> str:
+    """Return a share in per cent and an AUC in little room."""
+    return f"{100 * share:{sign}.2f}/{f'{auc:{sign}.4f}'.replace('0.', '.', 1)}"
 
 
 def _count(tau: int, name: str, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

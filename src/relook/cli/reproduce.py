@@ -38,11 +38,11 @@ def reproduce(
     engine, player, pieces = side_by_side(jobs), module.player(data_folder), module.jobs(scale, seed=seed)
     found = _measured(module, engine(player, pieces), total=len(pieces))
     words = " ".join(["relook reproduce", name, "--scale", scale, "--seed", str(seed)])
-    _tell(module, found)
     written = _write(root, name, found=found | {"command": words, "seed": seed, "scale": scale}, to=to)
     if json is not None:
         show.write_json(json, found["rows"])
         written.append(json)
+    _tell(module, found)
     show.wrote(*written, following="relook simulate --dataset cifar10h --policy random,oracle")
     if not found["passed"]:
         raise typer.Exit(1)
@@ -124,4 +124,5 @@ def _write(root: Path, name: str, *, found: dict[str, Any], to: Path | None) -> 
 
     record = import_module("benchmarks.record")
     about = {"machine": record.machine(), "commit": record.commit()}
-    return list(record.write(to, name, found=about | found, columns=_module(root, name).COLUMNS))
+    module = _module(root, name)
+    return list(record.write(to, name, found=about | found, columns=getattr(module, "PAGE", module.COLUMNS)))
