@@ -16,6 +16,7 @@ from relook.cli import app
 from relook.figures import DARK, LIGHT
 from relook.report import RankingReport, Report, gallery, headline, html, pictured, write
 from relook.report.frame import POLICY, style
+from relook.report.heat import heat_map
 from relook.report.pictures import packed
 from relook.runs import Outcome, Runs, gathered, read_runs, write_runs
 from tests import samples
@@ -231,6 +232,10 @@ class TestContent:
         numbers = [int(label.text) for label in maps[0].all("text") if label.text.isdigit()]
         shares = (100 * given / given.sum(1, keepdims=True)).ravel()
         assert numbers == [round(share) for share in shares if share >= 0.5]
+
+    def test_a_heat_map_keeps_small_shares_and_leaves_out_what_rounds_to_nothing(self) -> None:
+        drawn = read(heat_map(((980.0, 18.0, 2.0), (0.0, 1.0, 1.0), (0.0, 0.0, 5.0)), "abc", name="x", most=1.0))
+        assert [label.text for label in drawn.all("text") if label.text.isdigit()] == ["98", "2", "50", "50", "100"]
 
     def test_many_classes_are_told_by_their_commonest_pairs(self) -> None:
         small = samples.dataset(items=90, classes=[f"class {number}" for number in range(30)])
