@@ -129,9 +129,8 @@ def _reached(runs: "Runs", policy: str) -> str:
     rows = runs.rows_of(policy)
     shares, auc = [row["share_correct"] for row in rows], fmean(row["auc"] for row in rows)
     spread = f" (SD {100 * stdev(shares):.2f})" if len(shares) > 1 else ""
-    return (
-        f"the policy {policy} reached {_percent(fmean(shares))}{spread} correct labels, area under the curve {auc:.3f}"
-    )
+    reached = f"reached {_percent(fmean(shares))}{spread} correct labels, area under the curve {auc:.3f}"
+    return f"the policy {_escaped(policy)} {reached}"
 
 
 def _people(resolved: dict[str, Any]) -> str:
