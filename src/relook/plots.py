@@ -79,14 +79,14 @@ def cleaning_curves(path: Path, runs: Runs, *, title: str = "labels correct") ->
     """Draw the share of labels that are correct, answer by answer, with bands and bounds."""
     straight = minimal(runs)
     drawn = [*([] if straight is None else [straight]), *lines(runs)]
-    with _figure(path, 7.6, 4.3) as figure:
+    with _figure(path, (7.6, 4.3)) as figure:
         panel = _Panel(title, drawn, share_marks(drawn), lambda share: f"{100 * share:.1f} %")
         _draw(figure.add_axes((0.075, 0.11, 0.905 - _names_width(drawn) / 7.6, 0.77)), panel)
 
 
 def noise_left(path: Path, runs: Runs) -> None:
     """Draw the wrong labels left, on clear and on difficult items."""
-    with _figure(path, 9.6, 3.6) as figure:
+    with _figure(path, (9.6, 3.6)) as figure:
         for place, (quantity, name) in enumerate((("clear_left", "clear"), ("difficult_left", "difficult"))):
             drawn = lines(runs, quantity)
             title = f"wrong labels left on {name} items"
@@ -97,7 +97,7 @@ def noise_left(path: Path, runs: Runs) -> None:
 def total_variation(path: Path, runs: Runs) -> None:
     """Draw the total variation between votes and true distributions, answer by answer."""
     drawn = lines(runs, "total_variation")
-    with _figure(path, 7.6, 4.3) as figure:
+    with _figure(path, (7.6, 4.3)) as figure:
         panel = _Panel("total variation", drawn, zero_marks(drawn), lambda value: f"{value:.3f}")
         _draw(figure.add_axes((0.075, 0.11, 0.905 - _names_width(drawn) / 7.6, 0.77)), panel)
 
@@ -120,7 +120,7 @@ def gallery(path: Path, shelves: Sequence[Shelf], *, classes: Sequence[str]) -> 
     if not widest:
         raise BadInput("gallery: at least one picture was needed, but none came; make it on a set with images")
     width, height = 1 / widest, 1 / len(shelves)
-    with _figure(path, _TILE[0] * widest, _TILE[1] * len(shelves)) as figure:
+    with _figure(path, (_TILE[0] * widest, _TILE[1] * len(shelves))) as figure:
         for row, shelf in enumerate(shelves):
             bottom = 1 - (row + 1) * height
             title = bottom + height * (1 - 0.03 / _TILE[1])
@@ -151,7 +151,7 @@ def write_figures(folder: Path, runs: Runs, *, kinds: Sequence[str] = KINDS) -> 
 
 
 @contextmanager
-def _figure(path: Path, width: float, height: float) -> Iterator[Figure]:
+def _figure(path: Path, size: tuple[float, float]) -> Iterator[Figure]:
     """Yield an empty figure in the house style and write it when it is drawn."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -160,7 +160,7 @@ def _figure(path: Path, width: float, height: float) -> Iterator[Figure]:
     if path.suffix not in KINDS:
         raise BadInput(f"figure: a file ending in {' or '.join(KINDS)} was needed, but {path.name} came; rename it")
     with mpl.rc_context(_RULES):
-        figure = Figure(figsize=(width, height), dpi=_DPI)
+        figure = Figure(figsize=size, dpi=_DPI)
         FigureCanvasAgg(figure)
         yield figure
         buffer = BytesIO()
@@ -219,7 +219,7 @@ def _heat_maps(path: Path, runs: Runs, *, matrices: dict[str, Matrix], called: s
     if not matrices:
         raise BadInput(f"confusion, {called}: counts of labels by class were needed, but the runs hold none")
     classes = runs.extra.classes or tuple(str(number) for number in range(len(next(iter(matrices.values())))))
-    with _figure(path, 9.6, 4.5) as figure:
+    with _figure(path, (9.6, 4.5)) as figure:
         for place, (part, matrix) in enumerate(matrices.items()):
             axes = figure.add_axes((0.085 + 0.5 * place, 0.03, 0.40, 0.76))
             _heat_map(axes, row_shares(matrix), classes=classes)

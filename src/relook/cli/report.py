@@ -1,29 +1,21 @@
 """`relook report`: the page and the figures of a simulation, made again from its folder alone."""
 
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from relook.cli import show
 
 
-class Figures(StrEnum):
-    """What kind of files the figures shall be."""
-
-    PNG = "png"
-    SVG = "svg"
-    BOTH = "both"
-    NONE = "none"
-
-
 def report(
     folder: Annotated[Path, typer.Argument(help="What `relook simulate` wrote.", show_default=False)],
     *,
     to: Annotated[Path | None, typer.Option(help="The page; report.html in the folder by default.")] = None,
-    figures: Annotated[Figures, typer.Option(help="Figures as files, beside the page.")] = Figures.BOTH,
+    figures: Annotated[
+        Literal["png", "svg", "both", "none"], typer.Option(help="Figures as files, beside the page.")
+    ] = "both",
     day: Annotated[
         str | None, typer.Option("--date", help="The day that stands on the page; today by default.")
     ] = None,
@@ -40,7 +32,7 @@ def report(
     check_page(page)
     runs = read_runs(folder)
     write(page, Report(runs, day or datetime.now(UTC).date().isoformat()))
-    kinds = {Figures.BOTH: (".png", ".svg"), Figures.NONE: ()}.get(figures, (f".{figures}",))
+    kinds = {"both": (".png", ".svg"), "none": ()}.get(figures, (f".{figures}",))
     place = page.parent / "figures"
     written = write_figures(place, runs, kinds=kinds)
     show.say(headline(runs))
