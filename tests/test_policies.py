@@ -1,5 +1,7 @@
 """Policies by name, rules of one's own, and what is said where they cannot be had."""
 
+import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from benchmarks import better
 from relook.activelab import ActiveLab
 from relook.annotators import Crowd, Perfect
 from relook.campaign import Campaign
@@ -22,6 +25,7 @@ from relook.simulation import Run, Simulation, simulate
 from relook.stopping import Agree, Majority, Margin
 from relook.testing import check_policy, check_score
 from relook.types import Dataset, FloatArray, IntArray, Labels, Posteriors, Rows
+from tests.conftest import ROOT
 
 ITEMS, CLASSES = 120, 4
 
@@ -150,11 +154,15 @@ def write(folder: Path, text: str, *, name: str = "mine.py") -> Path:
 
 @pytest.fixture(autouse=True)
 def _same_modules_after() -> Iterator[None]:
+    """Modules that a test loads from files are gone after it, and one of that name that was there is not in its way."""
+    known = sys.modules.pop("mine", None)
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:
         if name.partition("_")[0] in ("mine", "json"):
             del sys.modules[name]
+    if known is not None:
+        sys.modules["mine"] = known
 
 
 BARE = "def score(rows):\n    return rows.mean.max(1)\n"
@@ -209,8 +217,6 @@ class TestOwnRule:
         check_policy(policy)
 
     def test_file_replaces_no_library(self, tmp_path: Path) -> None:
-        import json
-
         first = write(tmp_path, BARE, name="json.py")
         named(f"{first}:score")
         assert sys.modules["json"] is json
@@ -256,6 +262,43 @@ class TestOwnRule:
     def test_nothing_there(self, text: str, message: str) -> None:
         with pytest.raises(BadInput, match=message):
             named(text)
+
+
+class TestDocs:
+    """The figures that docs/policies.md quotes are those that were measured and recorded."""
+
+    rows = json.loads((ROOT / "benchmarks" / "results" / "better.json").read_text("utf-8"))["rows"]
+    page = (ROOT / "docs" / "policies.md").read_text("utf-8")
+
+    @pytest.mark.parametrize(
+        "policy", [name for name in better.POLICIES["b"] if name not in (better.NAIVE, better.PLAIN)]
+    )
+    def test_table_quotes_what_was_measured(self, policy: str) -> None:
+        quoted = [line for line in self.page.splitlines() if line.startswith(f"| `{policy}` |") and " / ." in line]
+        assert quoted
+        measured = [self._cell(kind, policy) for kind in ("(a) artificial", "(b) cross-fitted")]
+        for line in quoted:
+            assert [cell.strip() for cell in line.split("|")[-3:-1]] == measured
+
+    @pytest.mark.parametrize("policy", ["default", "paper", *ENSEMBLES])
+    def test_prose_quotes_what_was_measured_on_several_models(self, policy: str) -> None:
+        share = self._cell("(c) five cross-fitted", policy).split()[0]
+        assert re.search(rf"`{policy}`\s{share}", self.page)
+
+    def test_collapse_and_gains_are_those_measured(self) -> None:
+        for kind in ("(a) artificial", "(b) cross-fitted"):
+            assert f"{self._cell(kind, better.NAIVE).split()[0]} % on {kind[:3]}" in self.page
+            assert self._cell(kind, better.PLAIN).split()[0] in self.page
+        found = json.loads((ROOT / "benchmarks" / "results" / "better.json").read_text("utf-8"))
+        assert found["passed"]
+        gains = {check["what"]: check["found"].split()[0] for check in found["checks"]}
+        for kind, other in (("a", "paper"), ("a", "margin"), ("b", "paper"), ("b", "margin")):
+            assert gains[f"({kind}) default minus {other}, points at the end"].removeprefix("+") in self.page
+
+    def _cell(self, kind: str, policy: str) -> str:
+        wanted = {"input": kind, "policy": policy, "simulator": "relook"}
+        row = next(row for row in self.rows if wanted.items() <= row.items())
+        return f"{100 * row['share_correct']:.2f} / {row['auc']:.4f}".replace("/ 0.", "/ .")
 
 
 class Neighbours(msgspec.Struct, frozen=True, eq=False):
