@@ -7,9 +7,9 @@ several models. CIFAR-10H at tau 10, 4,455 answers; a seed gives every policy th
 
 The independent simulator is that of `tests/independent.py`, which draws answers of its own. The reference on (a) is
 what the default rule was found to give, on (b) what the simulator of that work gave, with a logistic regression of its
-own. ActiveLab orders items as cleanlab 2.9 does; `as they are` leaves out its search for a temperature. The default with
-other constants shows how much hangs on them: they were chosen before, on other given labels, and nothing here moved
-them.
+own. ActiveLab orders items as cleanlab 2.9 does; `as they are` leaves out its search for a temperature. The default
+with other constants shows how much hangs on them: they were chosen before, on other given labels, and nothing here
+moved them.
 """
 
 from __future__ import annotations
