@@ -16,6 +16,9 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("many_parameters", "relook.campaign:Campaign.undo"): "person, number and time are the three columns of one event",
     ("many_parameters", "relook.campaign:Campaign.replay"): "what it reads a log with, in the order of the log",
     ("many_parameters", "relook.cli.reproduce:reproduce"): "an option of the command line is a parameter",
+    ("many_parameters", "relook.cli.rank:rank"): "an option of the command line is a parameter",
+    ("boolean_parameter", "relook.cli.rank:rank(allow_missing)"): "a switch of the command line is a parameter",
+    ("boolean_parameter", "relook.cli.rank:rank(trust_order)"): "a switch of the command line is a parameter",
     ("many_parameters", "relook.cli.simulate:simulate"): "an option of the command line is a parameter",
     ("many_parameters", "relook.rng:uniform"): "the (seed, item, n) of the crowd, always said in this order",
     (

@@ -1,0 +1,42 @@
+"""Labels and class probabilities from two files, read by their suffix and brought together."""
+
+from pathlib import Path
+from typing import Literal
+
+from relook.alignment import Matched, Matching, matched
+from relook.datasets import arrays, table
+from relook.errors import BadInput
+from relook.sources import COLUMNS, Columns, LabelTable, ProbabilityTable
+
+
+def labels(path: Path, *, columns: Columns = COLUMNS) -> LabelTable:
+    """Return the given labels that an npy, npz, csv, tsv, parquet or JSON lines file holds."""
+    return (arrays if _is_array(path) else table).labels(path, columns=columns)
+
+
+def probabilities(path: Path, *, columns: Columns = COLUMNS) -> ProbabilityTable:
+    """Return the class probabilities that an npy, npz, csv, tsv, parquet or JSON lines file holds."""
+    return (arrays if _is_array(path) else table).probabilities(path, columns=columns)
+
+
+def together(
+    labels_path: Path,
+    probabilities_path: Path,
+    *,
+    columns: Columns = COLUMNS,
+    missing: Literal["refuse", "leave out"] = "refuse",
+) -> Matched:
+    """Return labels and probabilities of two files, joined by id where both have ids, else by order."""
+    given = labels(labels_path, columns=columns)
+    predicted = probabilities(probabilities_path, columns=columns)
+    return matched(given, predicted, matching=Matching(columns.classes, missing))
+
+
+def _is_array(path: Path) -> bool:
+    suffix = path.suffix.lower()
+    if suffix not in (*arrays.SUFFIXES, *table.SUFFIXES):
+        known = ", ".join(end[1:] for end in (*arrays.SUFFIXES, *table.SUFFIXES))
+        raise BadInput(
+            f"{path}: a file of one of these kinds was needed: {known}, but {suffix or 'no suffix'} came; save it so"
+        )
+    return suffix in arrays.SUFFIXES

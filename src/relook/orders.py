@@ -1,0 +1,62 @@
+"""Orders in which the rows of files are often saved, beside the one in which they came."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relook.alignment import Matched
+from relook.types import IntArray
+
+
+def other_orders(both: Matched, given: IntArray) -> list[tuple[str, IntArray]]:
+    """Return each order in words, with the row of probabilities that it pairs with each item."""
+    items = np.arange(len(both))
+    if both.joined == "id":
+        return _order_of_the_file(both)
+    names = np.argsort(np.argsort(np.array(both.classes)))
+    by_class = np.lexsort((items, np.where(given >= 0, names[given], -1)))
+    orders = [
+        ("they are sorted by class, as folders of images are", _inverse(by_class)),
+        ("they are taken in reverse", items[::-1]),
+        ("they begin one row too early", np.roll(items, -1)),
+        ("they begin one row too late", np.roll(items, 1)),
+        *_orders_by_name(both),
+    ]
+    return [(words, rows) for words, rows in orders if not (rows == items).all()]
+
+
+def _orders_by_name(both: Matched) -> list[tuple[str, IntArray]]:
+    if both.ids is None:
+        # Files called 0.png to 9.png, or 1.png to 10.png, and listed by name.
+        keys = [("the row numbers as text (0, 1, 10, 2)", _sorted([str(row) for row in range(len(both))]))]
+        keys += [("the row numbers as text (1, 10, 2)", _sorted([str(row + 1) for row in range(len(both))]))]
+    else:
+        keys = [("their ids as text (1, 10, 2)", _sorted(both.ids))]
+        keys += [("their ids as numbers (1, 2, 10)", _sorted([_natural(name) for name in both.ids]))]
+    orders = [(f"they are sorted by {what}", _inverse(order)) for what, order in keys]
+    return orders + [(f"the labels are sorted by {what}", order) for what, order in keys]
+
+
+def _order_of_the_file(both: Matched) -> list[tuple[str, IntArray]]:
+    rows = both.file_rows
+    if rows is None or not (np.sort(rows) == np.arange(len(rows))).all() or (rows == np.arange(len(rows))).all():
+        return []
+    # Item i is paired with the row that stands at place i in the file, whatever its id.
+    return [("they are joined by order: the ids do not belong to their rows", _inverse(rows))]
+
+
+def _inverse(order: IntArray) -> IntArray:
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order))
+    return inverse
+
+
+def _sorted(keys: Sequence[Any]) -> IntArray:
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a key by which numbers inside names sort as numbers."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", name)]
