@@ -32,6 +32,11 @@ def data_folder() -> Path:
     return Path(os.environ.get("RELOOK_DATA") or ROOT.parent / "shared" / "data")
 
 
+def spelled(value: object) -> str:
+    """Return how a value is named in the name of a test: alike in every process, so without the address of a function."""
+    return str(getattr(value, "__name__", value))
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of real data; a test that needs it is skipped elsewhere."""

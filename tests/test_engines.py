@@ -41,18 +41,18 @@ def die_at_two(number: int) -> int:
     return number
 
 
-@pytest.mark.parametrize("engine", ENGINES, ids=str)
+@pytest.mark.parametrize("engine", ENGINES, ids=spelled)
 @pytest.mark.parametrize("function", [square, slow_first])
 def test_results_come_in_the_order_of_the_jobs(engine: Engine, function: Callable[[int], int]) -> None:
     assert list(engine(function, range(7))) == [function(number) for number in range(7)]
 
 
-@pytest.mark.parametrize("engine", ENGINES, ids=str)
+@pytest.mark.parametrize("engine", ENGINES, ids=spelled)
 def test_no_jobs_give_no_results(engine: Engine) -> None:
     assert list(engine(square, [])) == []
 
 
-@pytest.mark.parametrize("engine", ENGINES, ids=str)
+@pytest.mark.parametrize("engine", ENGINES, ids=spelled)
 def test_what_a_job_raises_is_raised_where_its_result_is_awaited(engine: Engine) -> None:
     with pytest.raises(BadInput, match="number: an even one was needed, but 3 came; add one"):
         list(engine(refuse_odd, [0, 2, 3, 4]))
@@ -82,6 +82,7 @@ ORPHANS = """
 import os, time
 from pathlib import Path
 from relook.engines.processes import Processes
+from tests.conftest import spelled
 
 def wait(number):
     Path(f"worker-{os.getpid()}").touch()

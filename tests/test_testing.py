@@ -34,6 +34,7 @@ from relook.scores import (
 from relook.stopping import Agree, Confidence, Majority, Margin, Stop
 from relook.testing import check_annotator, check_policy, check_score, check_stop, tiny_worlds
 from relook.types import FloatArray, Rows
+from tests.conftest import spelled
 
 
 def test_tiny_worlds_differ_in_what_rules_trip_over() -> None:
@@ -63,7 +64,7 @@ class TestScores:
         "score",
         [noisiness, ambiguity, phi, phi_clipped, phi_ensemble, bald, margin, self_confidence, ValuePerAnswer(),
          ValuePerAnswer(agree=3, lead=2), RandomOrder(3), ActiveLab(), ActiveLab(temperature=2.0)],
-        ids=str,
+        ids=spelled,
     )  # fmt: skip
     def test_own_scores_are_sound(self, score: Score) -> None:
         check_score(score)
