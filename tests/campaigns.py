@@ -258,3 +258,11 @@ def _take_back(known: Facts, event: Undone) -> None:
     last = max(n for n, answer in enumerate(answers) if answer == (who, event.answer))
     del answers[last]
     known["verdicts"][event.item] = event.verdict
+
+
+def run(campaign: Campaign, world: World, script: Sequence[int]) -> Driver:
+    """Follow a script to its end, and return who followed it."""
+    driver = Driver(campaign, world)
+    for _ in driver.follow(script):
+        pass
+    return driver

@@ -1,7 +1,7 @@
 """The laws of a campaign, each with a planted fault that it catches."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from random import Random
 
@@ -39,19 +39,13 @@ from tests.campaigns import (
     counted,
     drained,
     facts,
+    run,
     scripts,
     worlds,
 )
 from tests.laws import LAW, catches, never, nothing
 
 Start = Callable[[World], Campaign]
-
-
-def run(campaign: Campaign, world: World, script: Sequence[int]) -> Driver:
-    driver = Driver(campaign, world)
-    for _ in driver.follow(script):
-        pass
-    return driver
 
 
 class TestBudget:

@@ -63,6 +63,15 @@ class Terms(msgspec.Struct, frozen=True):
             raise BadInput(f"panel: at least one person was needed, but {self.panel} came; leave it out for no limit")
         if not np.isfinite(self.at):
             raise BadInput(f"time: a campaign needs a time to start at, but {self.at} came; use a clock")
+        panel = None if self.panel is None else index(self.panel)
+        plain = {
+            "lease_seconds": float(self.lease_seconds),
+            "panel": panel,
+            "seed": index(self.seed),
+            "at": float(self.at),
+        }
+        for name, value in plain.items():
+            msgspec.structs.force_setattr(self, name, value)
 
 
 def check_budget(budget: int) -> int:
