@@ -478,6 +478,7 @@ def bad(folder: Path) -> None:
     np.save(folder / "words.npy", np.array(["cat"] * 120))
     np.save(folder / "scalar.npy", np.array(3))
     np.save(folder / "objects.npy", np.array([{}, None], object), allow_pickle=True)
+    np.savez(folder / "objects.npz", p=np.array([{}, None], object))
     negative = np.load(folder / "counts.npy")
     negative[3, 2] = -1
     np.save(folder / "negative.npy", negative)
@@ -506,13 +507,17 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     ((*OWN, "--probabilities", "text.npy"), "--probabilities text.npy: an array was needed, but it holds none"),
     ((*OWN, "--probabilities", "objects.npy"), "--probabilities objects.npy: an array was needed, but it holds none"),
     ((*OWN, "--probabilities", "two.npz"), "--probabilities two.npz: a single array was needed, but it holds a, b"),
+    (
+        (*OWN, "--probabilities", "objects.npz"),
+        "--probabilities objects.npz: an array of numbers was needed, but .*; save numbers",
+    ),
     ((*OWN, "--probabilities", "logits.npy"), "--probabilities logits.npy: posteriors: .* were logits passed?"),
     ((*OWN, "--probabilities", "nan.npy"), "--probabilities nan.npy: posteriors: .* model 0, item 17 holds"),
     ((*OWN, "--probabilities", "short.npy"), "--probabilities: a row for each of 120 items was needed, but 119 came"),
     ((*OWN, "--probabilities", "narrow.npy"), "--probabilities narrow.npy: 4 classes were needed, but 3 columns came"),
     (
         (*OWN, "--probabilities", "flat.npy"),
-        r"--probabilities: a row for each item was needed, but shape \(120,\) came",
+        r"--probabilities: a row for each item was needed, but shape \(120,\) came; pass a table",
     ),
     (
         (*OWN, "--probabilities", "scalar.npy"),
@@ -582,11 +587,17 @@ def test_a_folder_of_other_runs_is_left_alone(run: Run, arrays: Path) -> None:
     assert said.status == 2
     assert "--to r: it holds runs with answers 30, but answers 31 came; name another folder" in said.err
     assert files(arrays) == before
+    probabilities = np.load("p.npy")
     np.save("p.npy", np.load("clean.npy"))
     said = run(*words, "--answers", "30")
     assert re.search(r"--to r: it holds runs with probabilities \w+, but probabilities \w+ came", said.err)
+    np.save("p.npy", probabilities)
+    resolved = (arrays / "r" / "resolved.json").read_text("utf-8")
+    (arrays / "r" / "resolved.json").write_text(re.sub(r'"study": "\w+"', '"study": "other"', resolved), "utf-8")
+    assert "--to r: it holds runs of another study; name another folder" in run(*words, "--answers", "30").err
     (arrays / "r" / "resolved.json").write_text("{", "utf-8")
-    assert "--to r: resolved.json cannot be read" in run(*words, "--answers", "30").err
+    said = run(*words, "--answers", "30")
+    assert re.search(r"--to r: resolved.json cannot be read \(.*\); name another folder", said.err)
     (arrays / "r" / "resolved.json").unlink()
     assert "--to r: it holds rows.json of other runs; name another folder" in run(*words, "--answers", "30").err
 

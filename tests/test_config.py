@@ -79,7 +79,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, near: st
         ({"policy": []}, "policy: at least one value was needed"),
         ({"annotators": 1}, "annotators: a panel of at least 2 people was needed, but 1 came"),
         ({"annotators": 3, "protocol": "paper-code"}, "annotators: .* but a panel of 3 came"),
-        ({"dataset": 3}, "grid.toml: dataset needs str"),
+        ({"dataset": 3}, "grid.toml: dataset needs str.*; look the key up in relook simulate --help"),
     ],
 )
 def test_a_bad_value_is_refused_with_its_key(table: dict[str, Any], said: str) -> None:
