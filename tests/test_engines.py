@@ -15,7 +15,7 @@ from relook.engines import Engine, side_by_side
 from relook.engines.processes import Processes
 from relook.engines.serial import serial
 from relook.errors import BadInput, RelookError
-from tests.conftest import ROOT
+from tests.conftest import ROOT, spelled
 
 ENGINES = [serial, Processes(1), Processes(2), Processes(5)]
 
