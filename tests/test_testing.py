@@ -84,8 +84,14 @@ class TestScores:
             (lambda rows: rows.mean, r"30 rows need as many numbers, but shape \(30, 2\) came"),
             (lambda rows: np.log(rows.mean.min(1) == rows.mean.min()), "finite numbers were needed, but item"),
             (lambda rows: np.full(len(rows), np.nan), "finite numbers were needed, but item 0 got nan"),
-            (lambda rows: _write(rows.probabilities, margin(rows)), "must not write .* into posteriors"),
-            (lambda rows: _write(rows.given_labels, margin(rows)), "must not write .* into given_labels"),
+            (
+                lambda rows: _write(rows.probabilities, margin(rows)),
+                "a score must not write into what it sees, but it did into posteriors",
+            ),
+            (
+                lambda rows: _write(rows.given_labels, margin(rows)),
+                "a score must not write into what it sees, but it did into given_labels",
+            ),
             (lambda rows: np.random.default_rng().random(len(rows)), "must score alike twice, but they did not"),
             (lambda rows: np.arange(len(rows)) / 2, r"alone but .* among others"),
         ],
@@ -163,8 +169,14 @@ class TestStops:
         [
             (lambda _votes, _belief: True, "says uses_belief = True or False, but None came"),
             (_Rule(lambda votes, _belief: max(votes)), r"yes or no was needed, but .* came for \[0.0, 0.0, 0.0\]"),
-            (_Rule(lambda votes, _belief: votes.append(1) or False), "must not write into what it sees"),
-            (_RuleOnBelief(lambda _votes, belief: belief.fill(1) or True), "must not write into what it sees"),
+            (
+                _Rule(lambda votes, _belief: votes.append(1) or False),
+                "a rule must not write into what it sees, but it did into",
+            ),
+            (
+                _RuleOnBelief(lambda _votes, belief: belief.fill(1) or True),
+                "a rule must not write into what it sees, but it did into",
+            ),
             (_Rule(_changes_its_mind()), "must be judged alike twice"),
             (_Rule(lambda votes, _belief: max(votes) >= 2), r"a tie settles nothing, but \[0.0, 2.0, 2.0\] was"),
             (_RuleOnBelief(lambda _votes, belief: belief.max() >= 0.4), "a tie settles nothing, but"),
