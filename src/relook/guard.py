@@ -11,8 +11,9 @@ for the items whose classes would move, which are at least one in twenty:
    the class is given lies above its mean elsewhere, by five times what shuffled labels give.
 3. Most items are in classes that find their column, and are found by it, above all others.
 
-Orders of rows are few and need no search: one is refused where another agrees better by more than .10 and five standard
-errors (of runs of equal labels, for files that are sorted), and the agreement as it stands is near chance.
+Orders of rows are few and need no search: the one that came is refused where another agrees better by more than .10 and
+five standard errors (of runs of equal labels, for files that are sorted), and it agrees hardly better than chance.
+Where this holds in part, a user is told, and nothing is refused.
 """
 
 from typing import Any, Literal
@@ -25,7 +26,7 @@ from relook.alignment import Matched
 from relook.orders import other_orders
 from relook.predictions import Predictions
 from relook.rng import generator
-from relook.sources import Names, listed
+from relook.sources import Names, listed, whole
 from relook.types import FloatArray, IntArray
 
 RISE = 0.10
@@ -40,10 +41,10 @@ MOVED = 0.05
 REMAINING = 0.10
 """Share of the association that the columns as they stand may keep, and be doubted all the same."""
 
-CLASSES = 2_000
+CLASSES = 1_000
 """Beyond so many classes the columns are not searched: the table of all pairs grows with the square."""
 
-_CELLS = 20_000_000
+_CELLS, _ITEMS_A_CLASS = 2_000_000, 20
 
 
 class Doubt(msgspec.Struct, frozen=True, eq=False):
@@ -188,7 +189,7 @@ def _columns(both: Matched, seen: Predictions) -> Doubt | None:
 
 def _sample(both: Matched, seen: Predictions) -> _Sample:
     items = seen.labelled
-    most = max(5_000, _CELLS // len(both.classes))
+    most = max(_ITEMS_A_CLASS * len(both.classes), _CELLS // len(both.classes))
     if len(items) > most:
         items = np.sort(generator(0, "guard").choice(items, most, replace=False))
     values = both.posteriors.values[:, items]
@@ -238,24 +239,30 @@ def _moves(classes: Names, order: IntArray) -> str:
     if (order == np.arange(len(order))[::-1]).all():
         return "the columns are taken in reverse"
     moved = np.flatnonzero(order != np.arange(len(order)))
-    return listed([f"column {order[k]} ({classes[order[k]]}) is {classes[k]}" for k in moved], 10)
+    named = "column {}" if whole(classes) else "column {} ({})"
+    return listed([f"{named.format(order[k], classes[order[k]])} is {classes[k]}" for k in moved], 10)
 
 
 def _rows(both: Matched, seen: Predictions) -> Doubt | None:
     """Return the order of rows that agrees better, if the rows as they stand agree little better than chance."""
     labelled = seen.labelled
-    given, chance = seen.given[labelled], seen.chance()
+    given, chance, error = seen.given[labelled], seen.chance(), seen.chance_error()
     right = seen.likeliest[labelled] == given
-    if right.mean() - chance > (1 - chance) / 3:
+    above = float(right.mean()) - chance
+    if above > max(3 * error, REMAINING * (1 - chance)):
         return None
     best: Doubt | None = None
-    for words, rows in other_orders(both, seen.given):
-        there = seen.likeliest[rows[labelled]] == given
+    for other in other_orders(both, seen.given):
+        there = seen.likeliest[other.rows[labelled]] == given
         agreement = float(there.mean())
+        # An order made from the labels suits predictions of a sorted file, whatever is wrong with its labels: there any
+        # sign of the order that came counts, and two classes may bear none.
+        may_remain = error if other.by_label else max(3 * error, REMAINING * (agreement - chance))
         rise = there.astype(np.float64) - right
         clear = rise.mean() > max(RISE, ERRORS * _error_of_runs(rise, given))
-        if clear and right.mean() - chance <= (agreement - chance) / 3 and (best is None or agreement > best.agreement):
-            best = Doubt("rows", agreement, sure=True, order=rows, words=words)
+        if clear and above <= may_remain and (best is None or agreement > best.agreement):
+            sure = not other.by_label or len(both.classes) > 2
+            best = Doubt("rows", agreement, sure=sure, order=other.rows, words=other.words)
     return best
 
 

@@ -4,30 +4,39 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from relook.alignment import Matched
 from relook.types import IntArray
 
 
-def other_orders(both: Matched, given: IntArray) -> list[tuple[str, IntArray]]:
-    """Return each order in words, with the row of probabilities that it pairs with each item."""
+class Order(msgspec.Struct, frozen=True, eq=False):
+    """An order of rows in words, with the row of probabilities that it pairs with each item."""
+
+    words: str
+    rows: IntArray
+    by_label: bool = False
+
+
+def other_orders(both: Matched, given: IntArray) -> list[Order]:
+    """Return the orders that differ from the one that came."""
     items = np.arange(len(both))
     if both.joined == "id":
         return _order_of_the_file(both)
     names = np.argsort(np.argsort(np.array(both.classes)))
     by_class = np.lexsort((items, np.where(given >= 0, names[given], -1)))
     orders = [
-        ("they are sorted by class, as folders of images are", _inverse(by_class)),
-        ("they are taken in reverse", items[::-1]),
-        ("they begin one row too early", np.roll(items, -1)),
-        ("they begin one row too late", np.roll(items, 1)),
+        Order("they are sorted by class, as folders of images are", _inverse(by_class), by_label=True),
+        Order("they are taken in reverse", items[::-1]),
+        Order("they begin one row too early", np.roll(items, -1)),
+        Order("they begin one row too late", np.roll(items, 1)),
         *_orders_by_name(both),
     ]
-    return [(words, rows) for words, rows in orders if not (rows == items).all()]
+    return [order for order in orders if not (order.rows == items).all()]
 
 
-def _orders_by_name(both: Matched) -> list[tuple[str, IntArray]]:
+def _orders_by_name(both: Matched) -> list[Order]:
     if both.ids is None:
         # Files called 0.png to 9.png, or 1.png to 10.png, and listed by name.
         keys = [("the row numbers as text (0, 1, 10, 2)", _sorted([str(row) for row in range(len(both))]))]
@@ -35,16 +44,16 @@ def _orders_by_name(both: Matched) -> list[tuple[str, IntArray]]:
     else:
         keys = [("their ids as text (1, 10, 2)", _sorted(both.ids))]
         keys += [("their ids as numbers (1, 2, 10)", _sorted([_natural(name) for name in both.ids]))]
-    orders = [(f"they are sorted by {what}", _inverse(order)) for what, order in keys]
-    return orders + [(f"the labels are sorted by {what}", order) for what, order in keys]
+    orders = [Order(f"they are sorted by {what}", _inverse(order)) for what, order in keys]
+    return orders + [Order(f"the labels are sorted by {what}", order) for what, order in keys]
 
 
-def _order_of_the_file(both: Matched) -> list[tuple[str, IntArray]]:
+def _order_of_the_file(both: Matched) -> list[Order]:
     rows = both.file_rows
     if rows is None or not (np.sort(rows) == np.arange(len(rows))).all() or (rows == np.arange(len(rows))).all():
         return []
     # Item i is paired with the row that stands at place i in the file, whatever its id.
-    return [("they are joined by order: the ids do not belong to their rows", _inverse(rows))]
+    return [Order("they are joined by order: the ids do not belong to their rows", _inverse(rows))]
 
 
 def _inverse(order: IntArray) -> IntArray:

@@ -1,5 +1,200 @@
-"""`relook doctor`."""
+"""`relook doctor`: what this machine has, what is missing, and how to mend it."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+import typer
+
+from relook.cli import show
+
+NEEDED = ("numpy", "msgspec", "polars", "typer", "rich", "pillow", "scikit-learn", "scipy", "matplotlib")
+"""Packages that relook does not run without."""
+
+OLDEST_PYTHON, OLDEST_SQLITE = (3, 11), (3, 24, 0)
+SMALL_MEMORY = 2.0
+"""GiB below which a million items are a tight fit."""
+
+DATA_SETS: Mapping[str, str] = {
+    "cifar10h": "cifar10h/cifar10h-counts.npy",
+    "cifar10 images": "cifar10/images.tar.xz",
+    "cifar10n": "cifar10n/CIFAR-10_human.pt",
+    "pneumoniamnist": "pneumoniamnist/pneumoniamnist.npz",
+    "rsna": "rsna/stage_2_train_labels.csv",
+}
+"""Data sets, and the file by which each is known in the folder of data."""
+
+SIGNS: Mapping[str, str] = {"ok": "ok", "missing": "missing", "problem": "PROBLEM"}
 
 
-def doctor() -> None:
-    """(being written)."""
+class Finding(NamedTuple):
+    """One thing that was looked at: what was found, whether that is a problem, and its cure."""
+
+    part: str
+    found: str
+    state: Literal["ok", "missing", "problem"] = "ok"
+    cure: str | None = None
+
+
+def doctor(
+    *, json: Annotated[Path | None, typer.Option(help="Write what was found as a JSON list of rows.")] = None
+) -> None:
+    """Look at Python, packages, cores, memory, data sets and the terminal, and say how to mend what is wrong.
+
+    The exit status is 1 where something is broken; what is merely absent is no fault.
+    """
+    findings = list(examined())
+    rows = [{**finding._asdict(), "state": SIGNS[finding.state]} for finding in findings]
+    show.table(rows, {"part": "part", "found": "found", "state": "state"})
+    for finding in findings:
+        if finding.cure is not None:
+            show.say(f"{finding.part}: {finding.cure}")
+    broken = [finding.part for finding in findings if finding.state == "problem"]
+    show.write_json(json, [finding._asdict() for finding in findings])
+    show.say(f"Broken: {', '.join(broken)}." if broken else "Nothing is broken.")
+    show.wrote(*([json] if json is not None else []), following="relook doctor, again" if broken else "relook demo")
+    if broken:
+        raise typer.Exit(1)
+
+
+def examined() -> Iterator[Finding]:
+    """Yield everything that is looked at."""
+    yield _python()
+    yield _relook()
+    yield from (_package(name) for name in NEEDED)
+    yield from _extras()
+    yield _sqlite()
+    yield _cores()
+    yield _memory()
+    yield from _data_sets(os.environ.get("RELOOK_DATA"))
+    yield _terminal()
+
+
+def _python() -> Finding:
+    import platform
+    import sys
+
+    found = f"{platform.python_version()} ({platform.system()}, {platform.machine()})"
+    if sys.version_info >= OLDEST_PYTHON:
+        return Finding("python", found)
+    return Finding("python", found, "problem", "Python 3.11 or later is needed; install one and make a new environment")
+
+
+def _relook() -> Finding:
+    from relook import __version__
+
+    return Finding("relook", __version__)
+
+
+def _package(name: str) -> Finding:
+    version = installed(name)
+    if version is None:
+        return Finding(name, "not there", "problem", f"pip install {name}")
+    try:
+        _imported(name)
+    except Exception as error:  # noqa: BLE001  # whatever a broken install raises is what a user must see
+        return Finding(name, f"{version}, but it fails: {error}", "problem", f"pip install --force-reinstall {name}")
+    return Finding(name, version)
+
+
+def _imported(name: str) -> None:
+    from importlib import import_module
+
+    import_module({"pillow": "PIL", "scikit-learn": "sklearn"}.get(name, name))
+
+
+def installed(name: str) -> str | None:
+    """Return the version of an installed package, or None."""
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _extras() -> Iterator[Finding]:
+    """Yield each optional part, from relook's own metadata."""
+    for extra, names in extras().items():
+        absent = [name for name in names if installed(name) is None]
+        if absent:
+            yield Finding(f"extra {extra}", f"without {', '.join(absent)}", "missing", f'pip install "relook[{extra}]"')
+        else:
+            yield Finding(f"extra {extra}", ", ".join(f"{name} {installed(name)}" for name in names))
+
+
+def extras() -> dict[str, list[str]]:
+    """Return the packages of each extra that relook declares."""
+    import re
+    from importlib import metadata
+
+    found: dict[str, list[str]] = {}
+    for line in metadata.requires("relook") or []:
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
+        name = re.match(r"[\w.-]+", line)
+        if extra and name:
+            found.setdefault(extra[1], []).append(name[0])
+    return found
+
+
+def _sqlite() -> Finding:
+    try:
+        import sqlite3
+    except ImportError:
+        return Finding("sqlite", "not there", "problem", "this Python was built without sqlite3; install another one")
+    if sqlite3.sqlite_version_info >= OLDEST_SQLITE:
+        return Finding("sqlite", sqlite3.sqlite_version)
+    oldest = ".".join(map(str, OLDEST_SQLITE))
+    return Finding("sqlite", sqlite3.sqlite_version, "problem", f"{oldest} or later is needed; install a newer Python")
+
+
+def _cores() -> Finding:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Finding("cores", f"{usable} of {os.cpu_count()}")
+
+
+def _memory() -> Finding:
+    total = memory()
+    if total is None:
+        return Finding("memory", "unknown")
+    found = f"{total:.1f} GiB"
+    if total < SMALL_MEMORY:
+        return Finding("memory", found, "missing", "a million items want 2 GiB; rank fewer at a time")
+    return Finding("memory", found)
+
+
+def memory() -> float | None:
+    """Return the machine's memory in GiB, or None where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _data_sets(folder: str | None) -> Iterator[Finding]:
+    """Yield the folder of data sets and what lies in it; a folder that is named but not there is a problem."""
+    if not folder:
+        cure = "set RELOOK_DATA to the folder of your data sets; digits needs none"
+        yield Finding("data folder", "RELOOK_DATA is not set", "missing", cure)
+        return
+    if not Path(folder).is_dir():
+        yield Finding("data folder", f"{folder} is no folder", "problem", "set RELOOK_DATA to a folder that is there")
+        return
+    there = [name for name, file in DATA_SETS.items() if (Path(folder) / file).is_file()]
+    yield Finding("data folder", folder)
+    if there:
+        yield Finding("data sets", ", ".join(there))
+    else:
+        known = ", ".join(DATA_SETS.values())
+        yield Finding("data sets", "none", "missing", f"put one there in its publisher's layout: {known}")
+
+
+def _terminal() -> Finding:
+    from rich.console import Console
+
+    console = Console()
+    kind = "terminal" if console.is_terminal else "no terminal"
+    return Finding(
+        "output", f"{kind}, {console.width} columns, {console.color_system or 'no'} colours, {console.encoding}"
+    )

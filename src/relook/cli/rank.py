@@ -146,8 +146,8 @@ def _tell(both: "Matched", seen: "Predictions", *, doubtful: "Doubt | None") -> 
         show.say("How many labels are wrong cannot be told from these probabilities.")
     else:
         show.say(
-            f"Probably wrong: roughly {wrong.share:.1%} ({wrong.low:.1%} to {wrong.high:.1%}); the model's mistakes are "
-            "in it, and only people's answers can tell."
+            f"Probably wrong: roughly {wrong.share:.1%} ({wrong.low:.1%} to {wrong.high:.1%}); the model's mistakes "
+            "are among them, and only people's answers can tell."
         )
 
 
@@ -157,7 +157,8 @@ def _show(table: "Ranked", top: int, *, rule: str) -> None:
     meaning = f": {POLICIES[rule][1]}" if rule in POLICIES else ""
     show.say(f"Ranked by {rule}{meaning}.")
     if top:
-        show.table(table.rows(top), SHOWN)
+        # An id is a name, even where it is a number.
+        show.table([row | {"id": str(row["id"])} for row in table.rows(top)], SHOWN)
 
 
 def _write(table: "Ranked", to: Path, *, json: Path | None, following: str) -> None:
