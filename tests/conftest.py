@@ -33,7 +33,7 @@ def data_folder() -> Path:
 
 
 def spelled(value: object) -> str:
-    """Return how a value is named in the name of a test: alike in every process, so without the address of a function."""
+    """Return how a value is named in the name of a test: alike in every process, so without a function's address."""
     return str(getattr(value, "__name__", value))
 
 
