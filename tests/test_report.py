@@ -250,7 +250,15 @@ class TestContent:
     def test_the_gallery_shows_each_item_with_what_is_known(self, whole: Runs, page: str) -> None:
         root = read(page)
         shelves = [each for each in root.all("div") if "shelf" in each.kinds()]
-        assert [each.all("h3")[0].text for each in shelves] == ["Top 10 %", "25 to 50 %", "50 to 75 %", "Bottom 10 %"]
+        assert [each.all("h3")[0].own_text.strip() for each in shelves] == [
+            "Top 10 %",
+            "25 to 50 %",
+            "50 to 75 %",
+            "Bottom 10 %",
+        ]
+        wrong = whole.extra.gallery[0].wrong
+        assert wrong is not None
+        assert f"{100 * wrong:.0f}\u00a0% of its labels are wrong" in shelves[0].all("h3")[0].text
         tile = whole.extra.gallery[0].tiles[0]
         shown = shelves[0].all("figure")[0]
         for part in (
@@ -380,6 +388,17 @@ class TestGallery:
             (101, 150, 10),
             (181, 200, 10),
         ]
+
+    def test_a_part_tells_how_much_of_it_is_wrong(self) -> None:
+        # The model is always sure of the true class, so the wrong labels come first.
+        truth = np.eye(2)[np.arange(100) % 2]
+        given = np.where(np.arange(100) < 7, 1 - truth.argmax(1), truth.argmax(1))
+        images = [np.zeros((4, 4), np.uint8)] * 100
+        names = tuple(map(str, range(100)))
+        dataset = Dataset("sure", ("a", "b"), names, Labels(given, 2), truth=truth, images=images)
+        shelves = gallery(dataset, Posteriors(0.9 * truth + 0.05))
+        assert [shelf.wrong for shelf in shelves] == [0.7, 0, 0, 0]
+        assert [shelf.difficult for shelf in shelves] == [0, 0, 0, 0]
 
     def test_a_tile_tells_the_items_own_numbers(self) -> None:
         small, model = samples.dataset(), samples.posteriors(samples.dataset())

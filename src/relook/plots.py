@@ -125,6 +125,9 @@ def gallery(path: Path, shelves: Sequence[Shelf], *, classes: Sequence[str]) -> 
             bottom = 1 - (row + 1) * height
             title = bottom + height * (1 - 0.03 / _TILE[1])
             figure.text(0.05 * width, title, shelf.title, va="top", weight="bold", size=9)
+            if shelf.wrong is not None:
+                told = f"{100 * shelf.wrong:.0f} % of its labels are wrong"
+                figure.text(1.3 * width, title, told, va="top", size=8, color=_SOFT)
             for column, tile in enumerate(shelf.tiles):
                 _tile(figure, tile, box=((column + 0.05) * width, bottom, width, height), classes=classes)
 
@@ -180,7 +183,7 @@ def _draw(axes: Axes, panel: _Panel) -> None:
     axes.set_ylim(panel.marks[0], panel.marks[-1])
     # Marks are rounder than ends: "70 %", not "70.0 %".
     axes.set_yticks(panel.marks, [panel.written(mark).replace(".0 %", " %") for mark in panel.marks])
-    axes.set_title(panel.title, pad=12, color=_INK)
+    axes.set_title(panel.title, pad=20, color=_INK)
     axes.set_xlabel("answers", loc="right")
     axes.xaxis.set_major_formatter(lambda answers, _: f"{answers:,.0f}")
     _name_ends(axes, panel, last=last)

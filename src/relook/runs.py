@@ -56,10 +56,15 @@ class Tile(msgspec.Struct, frozen=True):
 
 
 class Shelf(msgspec.Struct, frozen=True):
-    """One part of a ranking, such as its top 10 %, and some of its items."""
+    """One part of a ranking, such as its top 10 %, and some of its items.
+
+    `wrong` and `difficult` are shares of all items of the part, known where the truth is.
+    """
 
     title: str
     tiles: tuple[Tile, ...]
+    wrong: float | None = None
+    difficult: float | None = None
 
 
 class Extra(msgspec.Struct, frozen=True):

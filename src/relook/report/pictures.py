@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from relook.curves import difficult
 from relook.errors import BadInput
 from relook.report.markup import THIN, attributes, percent, text
 from relook.runs import Shelf, Tile
@@ -44,7 +45,8 @@ def gallery(
         first = min(int(begin * len(order)), len(order) - 1)
         last = min(max(int(end * len(order)) - 1, first), len(order) - 1)
         ranks = np.unique(np.rint(np.linspace(first, last, tiles)).astype(np.int64))
-        shelves.append(Shelf(title, tuple(pictured(dataset, posteriors, ranks=ranks, order=order, side=side))))
+        shown = tuple(pictured(dataset, posteriors, ranks=ranks, order=order, side=side))
+        shelves.append(Shelf(title, shown, *_faults(dataset, order[first : last + 1])))
     return tuple(shelves)
 
 
@@ -86,11 +88,27 @@ def packed(pixels: NDArray[Any], *, side: int = SIDE) -> bytes:
 
 def shelves_shown(shelves: Sequence[Shelf], classes: Sequence[str]) -> str:
     """Return the gallery as rows of pictures, each with its title."""
-    return "".join(
-        f'<div class="shelf"><h3>{text(shelf.title)}</h3>{tiles_shown(shelf.tiles, classes, title=shelf.title)}</div>'
-        for shelf in shelves
-        if shelf.tiles
-    )
+    shown = ""
+    for shelf in shelves:
+        if shelf.tiles:
+            heading = f"<h3>{text(shelf.title)}{_told(shelf)}</h3>"
+            shown += f'<div class="shelf">{heading}{tiles_shown(shelf.tiles, classes, title=shelf.title)}</div>'
+    return shown
+
+
+def _faults(dataset: Dataset, items: NDArray[Any]) -> tuple[float | None, float | None]:
+    """Return which share of some items has a wrong label, and which is difficult, where the truth is known."""
+    if dataset.truth is None:
+        return None, None
+    wrong = dataset.given.majority()[items] != dataset.true_class[items]
+    return float(wrong.mean()), float(difficult(dataset.truth[items]).mean())
+
+
+def _told(shelf: Shelf) -> str:
+    if shelf.wrong is None or shelf.difficult is None:
+        return ""
+    told = f"{percent(shelf.wrong, 0)} of its labels are wrong, {percent(shelf.difficult, 0)} of its items difficult"
+    return f" <small>{text(told)}</small>"
 
 
 def tiles_shown(tiles: Sequence[Tile], classes: Sequence[str], *, title: str) -> str:
