@@ -22,9 +22,9 @@ _shared = hypothesis.settings(
     print_blob=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
-hypothesis.settings.register_profile("relook", _shared, max_examples=100)
 hypothesis.settings.register_profile("laws", _shared, max_examples=500)
-hypothesis.settings.load_profile("relook")
+hypothesis.settings.register_profile("quick", _shared, max_examples=100)
+hypothesis.settings.load_profile("laws")
 
 
 def data_folder() -> Path:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relook.annotators import Annotator, ByConfusion, Crowd, Panel, Perfect, Recorded, SequentialCrowd
@@ -18,9 +18,7 @@ from relook.events import CANNOT_TELL, NONE_OF_THESE
 from relook.noise import draw
 from relook.rng import uniform
 from relook.types import FloatArray
-
-LAW = settings.get_profile("laws")
-FAULT = settings(LAW, phases=[Phase.generate], report_multiple_bugs=False, derandomize=True, database=None)
+from tests.laws import FAULT, LAW
 
 Make = Callable[[FloatArray, int], Annotator]
 

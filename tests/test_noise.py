@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relook import noise
@@ -29,9 +29,8 @@ from relook.noise import (
 )
 from relook.rng import generator
 from relook.types import FloatArray, IntArray
+from tests.laws import FAULT, LAW
 
-LAW = settings.get_profile("laws")
-FAULT = settings(LAW, phases=[Phase.generate], report_multiple_bugs=False, derandomize=True, database=None)
 """For a planted fault: the law must find it among as many examples; how small an example it is does not matter."""
 
 Sample = Callable[[Any, FloatArray, np.random.Generator], IntArray]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relook.datasets import cifar10h, digits
@@ -15,9 +15,7 @@ from relook.errors import BadInput
 from relook.selectors import logistic
 from relook.selectors.logistic import Logistic, cross_fitted
 from relook.types import FloatArray, IntArray, Labels, Posteriors
-
-LAW = settings.get_profile("laws")
-FAULT = settings(LAW, phases=[Phase.generate], report_multiple_bugs=False, derandomize=True, database=None)
+from tests.laws import FAULT, LAW
 
 Folds = Callable[..., IntArray]
 
