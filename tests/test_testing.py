@@ -164,10 +164,16 @@ class TestStops:
     def test_own_rules_are_sound(self, rule: Stop) -> None:
         check_stop(rule)
 
+    def test_plain_function_will_do(self) -> None:
+        def ten_votes(votes: Sequence[float], belief: FloatArray | None) -> bool:
+            return max(votes) >= 10 and list(votes).count(max(votes)) == 1
+
+        check_stop(ten_votes)
+        check_policy(Policy("ten", margin, ten_votes))
+
     @pytest.mark.parametrize(
         ("rule", "message"),
         [
-            (lambda _votes, _belief: True, "says uses_belief = True or False, but None came"),
             (_Rule(lambda votes, _belief: max(votes)), r"yes or no was needed, but .* came for \[0.0, 0.0, 0.0\]"),
             (
                 _Rule(lambda votes, _belief: votes.append(1) or False),

@@ -36,6 +36,7 @@ from relook.ledger import Item, Ledger, posteriors_of, start_of
 from relook.queue import FIRST, Queue
 from relook.rules import Policy, Terms, as_record, check_answer, check_beliefs, check_budget, check_name
 from relook.scores import checked, is_rowwise, score_items
+from relook.stopping import uses_belief
 from relook.types import FloatArray, IntArray, Labels, Posteriors, Rows
 
 FOREVER = float("inf")
@@ -73,6 +74,7 @@ class Campaign:
         self.events: list[Event] = [started]
         self.ledger = Ledger(given, started)
         self._score = policy.score
+        self._by_belief = uses_belief(policy.stop)
         self._posteriors: Posteriors | None = None
         self._queue: Queue
         self._natural: dict[int, float] = {}
@@ -282,7 +284,7 @@ class Campaign:
     def _judge(self, item: int, state: Item) -> int:
         answers, stop = state.answers, self.policy.stop
         if answers and max(answers) >= 0:
-            if stop.uses_belief:
+            if self._by_belief:
                 belief = self._belief(item, state)
                 if stop(state.votes, belief):
                     return int(belief.argmax())

@@ -26,6 +26,7 @@ from relook.runs import PARTS, Record, read_part, recorded, write_part
 from relook.scores import is_rowwise, score_items
 from relook.simulation import Annotator, Simulation, simulate
 from relook.stopping import named as settled_by
+from relook.stopping import uses_belief
 from relook.types import Dataset, FloatArray, Posteriors, fingerprint
 
 UPPER_BOUND = "model upper bound"
@@ -229,7 +230,7 @@ def oracle_need(world: World, seeds: Sequence[int], *, settle: str = "paper") ->
     part = Dataset("wrong", world.dataset.classes, ids, labels, world.truth[wrong])
     stop, weight = settled_by(settle)
     policy = named("random", Setting(stop=stop, given_weight=weight))
-    if stop.uses_belief:
+    if uses_belief(stop):
         raise BadInput(f"answers: oracle counts votes, but {settle} settles by belief; give a number of answers")
     spent = 0
     for seed in seeds:
@@ -249,7 +250,7 @@ def check_policy(job: Job, world: World) -> str:
     seen = world.clean if job.name == UPPER_BOUND else world.posteriors
     if seen is None and job.policy not in BLIND and ":" not in job.policy:
         raise BadInput(f"policy {job.policy}: it needs class probabilities, but none came; pass --probabilities")
-    if seen is None and policy.stop.uses_belief:
+    if seen is None and uses_belief(policy.stop):
         raise BadInput(f"settle: {job.settle} needs class probabilities, but none came; pass --probabilities")
     given = world.dataset.given
     try:

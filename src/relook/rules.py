@@ -9,7 +9,7 @@ import numpy as np
 from relook.errors import BadInput
 from relook.events import NONE_OF_THESE
 from relook.scores import Score
-from relook.stopping import Majority, Stop
+from relook.stopping import Majority, Stop, uses_belief
 from relook.types import Posteriors, fingerprint
 
 
@@ -105,7 +105,7 @@ def check_name(annotator: Any) -> str:
 
 def check_beliefs(policy: Policy, posteriors: Posteriors | None) -> None:
     """Refuse a rule that needs beliefs where there are no class probabilities."""
-    if policy.stop.uses_belief and posteriors is None:
+    if uses_belief(policy.stop) and posteriors is None:
         raise BadInput(
             f"policy {policy.name}: its stopping rule needs class probabilities, but none came; pass posteriors"
         )

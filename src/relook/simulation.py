@@ -55,9 +55,10 @@ class Simulation(msgspec.Struct, frozen=True, eq=False):
             raise BadInput(f"simulation: an update every answer at most was needed, but {self.update_every} came")
         if self.protocol not in ("exact", "paper-code"):
             raise BadInput(f"simulation: protocol exact or paper-code was needed, but {self.protocol!r} came")
-        if self.protocol == "paper-code" and (len(self.annotators) > 1 or self.update is not None):
+        again = self.update is not None or _looks_around(self.policy.score)
+        if self.protocol == "paper-code" and (len(self.annotators) > 1 or again):
             raise BadInput(
-                "simulation: the released code's protocol needs one crowd and no updates; take exact for others"
+                "simulation: the released code's protocol needs one crowd and a ranking that stays; take exact"
             )
 
 

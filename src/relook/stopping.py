@@ -16,13 +16,20 @@ from relook.types import FloatArray
 
 
 class Stop(Protocol):
-    """A stopping rule; one that looks at beliefs has `uses_belief = True`."""
-
-    uses_belief: ClassVar[bool]
+    """A stopping rule: a plain function will do; one that looks at beliefs has `uses_belief = True`."""
 
     def __call__(self, votes: Sequence[float], belief: FloatArray | None) -> bool:
         """Say whether these votes, or this belief, settle the label."""
         ...
+
+
+def uses_belief(rule: Stop) -> bool:
+    """Say whether a rule looks at beliefs; a plain function looks at votes alone.
+
+    >>> uses_belief(lambda votes, belief: max(votes) > 3), uses_belief(Confidence())
+    (False, True)
+    """
+    return bool(getattr(rule, "uses_belief", False))
 
 
 class Majority(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from relook.policies import check_rule
 from relook.rng import generator
 from relook.rules import Policy, Terms
 from relook.scores import Score
-from relook.stopping import Stop
+from relook.stopping import Stop, uses_belief
 from relook.types import FloatArray, IntArray, Labels, Posteriors, Rows
 
 PANEL = ("Ada", "Grace", "Hedy")
@@ -75,9 +75,7 @@ def check_stop(rule: Stop) -> None:
     >>> from relook.stopping import Agree
     >>> check_stop(Agree(3))
     """
-    looks = getattr(rule, "uses_belief", None)
-    if not isinstance(looks, bool):
-        raise BadInput(f"check_stop: a rule says uses_belief = True or False, but {looks} came; say which it looks at")
+    looks = uses_belief(rule)
     for counts in product(range(4), repeat=3):
         for weight in (1.0, 0.5):
             votes = [count * weight for count in counts]
