@@ -66,25 +66,33 @@ def probabilities(path: Path, *, columns: Columns = COLUMNS) -> ProbabilityTable
 
 
 def _parts(path: Path) -> Mapping[str, NDArray[Any]]:
+    """Return the arrays of a file by name; the one of an npy file has numpy's name for what has none."""
     try:
-        if path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as archive:
-                return {name: archive[name] for name in archive.files}
+        with path.open("rb") as file:
+            head = file.read(6)
+            if path.suffix.lower() == ".npz" and head.startswith(b"PK"):
+                file.seek(0)
+                with np.load(file, allow_pickle=False) as archive:
+                    return {name: archive[name] for name in archive.files}
+        if path.suffix.lower() == ".npz" or head != b"\x93NUMPY":
+            raise BadInput(
+                f"{path}: an array was needed, but this is no {path.suffix.lower()[1:]} file; save it with numpy"
+            )
         return {"arr_0": _array(path)}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise _unreadable(path, str(error)) from None
+    except ValueError as error:
+        raise error if isinstance(error, BadInput) else _unreadable(path, str(error)) from None
 
 
 def _array(path: Path) -> NDArray[Any]:
-    array: NDArray[Any]
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        return np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
         if "empty" not in str(error):
             raise
         # No row at all cannot be memory-mapped, and deserves its own message.
-        array = np.load(path, allow_pickle=False)
-    return array
+        return np.load(path, allow_pickle=False)
 
 
 def _unreadable(path: Path, reason: str) -> BadInput:
@@ -93,8 +101,6 @@ def _unreadable(path: Path, reason: str) -> BadInput:
             f"{path}: numbers or text were needed, but it holds Python objects, which are not opened; "
             "save array.astype(str), or array.astype(float)"
         )
-    if "pickled data" in reason:
-        return BadInput(f"{path}: an array was needed, but this is no file of numpy; save it with numpy.save")
     return BadInput(f"{path}: an array was needed, but the file is broken ({reason}); save it again")
 
 
