@@ -244,6 +244,30 @@ def test_embeddings_are_fitted_out_of_sample_and_kept(run: Run, arrays: Path) ->
     assert rows_of(arrays / "r" / "rows.json") == rows_of(arrays / "q" / "rows.json")
 
 
+def test_kept_posteriors_that_are_broken_are_not_used(run: Run, arrays: Path) -> None:
+    words = (
+        *OWN,
+        "--embeddings",
+        "embeddings.npy",
+        "--policy",
+        "paper",
+        "--answers",
+        "40",
+        "--seeds",
+        "2",
+        "--to",
+        "r",
+    )
+    run(*words)
+    (kept,) = (arrays / "r").glob("posteriors-*.npy")
+    kept.write_bytes(kept.read_bytes()[:500])
+    said = run(*words)
+    assert said.status == 2
+    assert re.search(r"kept posteriors were needed, but it is broken \(.*\); remove it", said.err)
+    kept.unlink()
+    assert run(*words).status == 0
+
+
 def test_one_array_of_an_npz_file_is_the_array(run: Run, arrays: Path) -> None:
     for name in ("p.npy", "p.npz"):
         run(*OWN, "--pred-probs", name, "--policy", "paper", "--answers", "40", "--seeds", "1", "--to", name[2:])

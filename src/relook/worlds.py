@@ -35,8 +35,12 @@ class Fit(msgspec.Struct, frozen=True, eq=False):
 
     def posteriors(self, folder: Path) -> Posteriors:
         """Return out-of-sample posteriors by logistic regression: those that a folder keeps, else fitted now."""
-        if self.kept(folder).is_file():
-            return Posteriors(np.load(self.kept(folder), allow_pickle=False))
+        kept = self.kept(folder)
+        if kept.is_file():
+            try:
+                return Posteriors(np.load(kept, allow_pickle=False))
+            except (ValueError, EOFError) as error:
+                raise BadInput(f"{kept}: kept posteriors were needed, but it is broken ({error}); remove it") from None
         from relook.selectors.logistic import cross_fitted
 
         return cross_fitted(self.features, self.labels)
