@@ -96,7 +96,8 @@ def true_entropy(truth: FloatArray) -> FloatArray:
 def curve(events: Sequence[Event], given: Labels, *, truth: FloatArray, given_weight: float = 1.0) -> Curve:
     """Return the state of the labels after each answer of a log.
 
-    An item's label is what it was settled as, else the given one. An answer that was undone leaves no trace.
+    An item's label is what it was settled as, else the given one. Where answers were undone, a point is the state in
+    which so many stood for the last time.
     """
     steps = _Steps(events)
     label, right, hard = given.majority(), truth.argmax(1), difficult(truth)
