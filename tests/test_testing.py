@@ -188,7 +188,7 @@ class TestStops:
             (_RuleOnBelief(lambda _votes, belief: belief.max() >= 0.4), "a tie settles nothing, but"),
             (_Rule(lambda _votes, _belief: False), "1,000 votes for one class were not"),
         ],
-        ids=["silent", "number", "appends", "writes belief", "state", "ties", "ties of belief", "never"],
+        ids=["number", "appends", "writes belief", "state", "ties", "ties of belief", "never"],
     )
     def test_planted_fault_is_caught(self, rule: Stop, message: str) -> None:
         with pytest.raises(BadInput, match=message):
