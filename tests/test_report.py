@@ -280,6 +280,13 @@ class TestContent:
         for part in (DAY, "default, paper, margin, random, oracle", "0.1.0", "0f" * 16, "Versions"):
             assert part in made
 
+    def test_options_that_were_not_given_are_left_out(self, whole: Runs) -> None:
+        resolved = {"configuration": {"tau": [], "labels": None, "batch": 0, "folds": [{"seed": 3}, {"seed": 5}]}}
+        root = read(html(Report(msgspec.structs.replace(whole, resolved=resolved), DAY)))
+        made = next(each for each in root.all("section") if each.attributes["id"] == "made")
+        told = [(row.all("th")[0].text, row.all("td")[0].text) for row in made.all("tbody")[1].all("tr")]
+        assert told == [("batch", "0"), ("folds.1.seed", "3"), ("folds.2.seed", "5")]
+
     def test_what_is_missing_leaves_no_section(self, whole: Runs) -> None:
         ids = [each.attributes["id"] for each in read(html(Report(plain(whole), DAY))).all("section")]
         assert ids == ["policies", "curve", "left", "distance", "words", "made"]

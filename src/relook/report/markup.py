@@ -53,6 +53,15 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f}{THIN}%"
 
 
+def rounded(share: float) -> str:
+    """Return a share in whole percent, or with a decimal where it would round to nothing.
+
+    >>> [rounded(share).replace(THIN, " ") for share in (0.423, 0.004, 0.0)]
+    ['42 %', '0.4 %', '0 %']
+    """
+    return percent(share, 1 if 0 < share < 0.01 else 0)
+
+
 def count(number: float) -> str:
     """Return a count; a mean of counts keeps one decimal where it is small.
 
@@ -157,7 +166,8 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, st
             yield from _flat(value, f"{before}{name}.")
         elif isinstance(value, list | tuple) and any(isinstance(each, Mapping) for each in value):
             yield from _flat({str(place): each for place, each in enumerate(value, 1)}, f"{before}{name}.")
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, list | tuple) and value:
             yield f"{before}{name}", ", ".join(map(str, value))
-        else:
-            yield f"{before}{name}", "\u2013" if value is None else str(value)
+        # An option that was not given tells nothing.
+        elif value is not None and value != [] and value != ():
+            yield f"{before}{name}", str(value)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from relook.curves import difficult
 from relook.errors import BadInput
-from relook.report.markup import THIN, attributes, percent, text
+from relook.report.markup import THIN, attributes, percent, rounded, text
 from relook.runs import Shelf, Tile
 from relook.scores import Score, ambiguity, noisiness, phi, score_items
 from relook.types import Dataset, FloatArray, Posteriors
@@ -107,7 +107,7 @@ def _faults(dataset: Dataset, items: NDArray[Any]) -> tuple[float | None, float 
 def _told(shelf: Shelf) -> str:
     if shelf.wrong is None or shelf.difficult is None:
         return ""
-    told = f"{percent(shelf.wrong, 0)} of its labels are wrong, {percent(shelf.difficult, 0)} of its items difficult"
+    told = f"{rounded(shelf.wrong)} of its labels are wrong, {rounded(shelf.difficult)} of its items difficult"
     return f" <small>{text(told)}</small>"
 
 
