@@ -9,7 +9,7 @@ import numpy as np
 from relook.campaign import Campaign
 from relook.curves import Curve, curve, visit_ends
 from relook.errors import BadInput
-from relook.events import Event
+from relook.events import UNSETTLED, Event
 from relook.metrics import picks
 from relook.rules import Policy, Terms, check_budget
 from relook.scores import Score, is_rowwise
@@ -195,7 +195,7 @@ def _finish_items(campaign: Campaign, annotator: Annotator, *, budget: int) -> N
         lease = campaign.ask()
         if lease is None:
             return
-        settled = campaign.tell(lease, annotator(lease.item, lease.nth)).verdict >= 0
+        settled = campaign.tell(lease, annotator(lease.item, lease.nth)).verdict != UNSETTLED
 
 
 def _known(dataset: Dataset) -> FloatArray:
