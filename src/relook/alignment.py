@@ -292,4 +292,5 @@ class _Join(msgspec.Struct, frozen=True, eq=False):
 
 
 def _left_out(names: list[str], *, here: str, there: str) -> str:
-    return f"Left out: {len(names):,} items of {here} that {there} lacks ({listed(names, 3)})."
+    items = "1 item" if len(names) == 1 else f"{len(names):,} items"
+    return f"Left out: {items} of {here} that {there} lacks ({listed(names, 3)})."

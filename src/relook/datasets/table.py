@@ -89,6 +89,8 @@ def probabilities(path: Path, *, columns: Columns = COLUMNS) -> ProbabilityTable
     left = [name for name in frame.columns if name not in chosen and name != own]
     facts = (f"{source}: columns that are no class are left out ({listed(left)}).",) if left else ()
     first_line = _FIRST_LINES.get(path.suffix.lower())
+    if not len(frame):
+        raise BadInput(f"{source}: at least one row of probabilities was needed, but none came; check the export")
     for name in chosen:
         _check_numbers(frame[name], source=source, first_line=first_line)
     values = np.ascontiguousarray(frame.select(chosen).to_numpy())
@@ -102,11 +104,12 @@ def _frame(path: Path, columns: Columns) -> pl.DataFrame:
     suffix = path.suffix.lower()
     try:
         if suffix in _SEPARATORS:
-            as_text = _checked_lines(path, _SEPARATORS[suffix], columns=columns)
+            separator = _SEPARATORS[suffix]
+            as_text, rows = _checked_lines(path, separator, columns=columns)
             overrides = dict.fromkeys(as_text, pl.String)
-            return pl.read_csv(
-                path, separator=_SEPARATORS[suffix], schema_overrides=overrides, infer_schema_length=None
-            )
+            frame = pl.read_csv(path, separator=separator, schema_overrides=overrides, infer_schema_length=None)
+            # Blank lines at the end are rows to polars.
+            return frame.head(rows)
         if suffix == ".parquet":
             return pl.read_parquet(path)
         return pl.read_ndjson(path, infer_schema_length=None)
@@ -117,16 +120,17 @@ def _frame(path: Path, columns: Columns) -> pl.DataFrame:
         ) from None
 
 
-def _checked_lines(path: Path, separator: str, *, columns: Columns) -> list[str]:
-    """Look at every line of a file, because a short one would be filled in silence; return columns to read as text.
+def _checked_lines(path: Path, separator: str, *, columns: Columns) -> tuple[list[str], int]:
+    """Look at every line of a file, because a short one would be filled in silence.
 
-    Ids and labels are text even where they look like numbers: 007 is not 7.
+    Return the columns to read as text, and how many rows there are. Ids and labels are text even where they look like
+    numbers: 007 is not 7.
     """
     with path.open(encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, delimiter=separator)
         heading = next(lines, [])
         _check_heading(heading, path)
-        blank = 0
+        blank = rows = 0
         for fields in lines:
             if not fields:
                 blank = blank or lines.line_num
@@ -134,20 +138,21 @@ def _checked_lines(path: Path, separator: str, *, columns: Columns) -> list[str]
                 line, came = (blank, "none") if blank else (lines.line_num, str(len(fields)))
                 wanted = f"{len(heading)} cells were needed, as many as the heading has"
                 raise BadInput(f"{path}, line {line}: {wanted}, but {came} came; mend the line")
+            rows += bool(fields)
     own = _id_column(heading, columns)
     text = [name for name in heading if name.lower() in (*LABEL_NAMES, *ANNOTATOR_NAMES) or name == columns.label]
-    return text if own is None else [own, *text]
+    return (text if own is None else [own, *text]), rows
 
 
 def _check_heading(heading: list[str], path: Path) -> None:
-    for name in heading:
-        if heading.count(name) > 1:
-            raise BadInput(f"{path}: columns must differ in name, but {name!r} comes twice in line 1; rename one")
     for mark, (called, cure) in _OTHER_MARKS.items():
         if len(heading) == 1 and mark in heading[0]:
             raise BadInput(f"{path}: one column was found, but line 1 has {called}; {cure}")
     if all(_is_number(name) for name in heading) and (len(heading) == 1 or not whole(tuple(heading))):
         raise BadInput(f"{path}: the names of columns were needed in line 1, but {listed(heading)} came; add a heading")
+    for name in heading:
+        if heading.count(name) > 1:
+            raise BadInput(f"{path}: columns must differ in name, but {name!r} comes twice in line 1; rename one")
 
 
 def _is_number(text: str) -> bool:
