@@ -142,8 +142,8 @@ class TestReplay:
 
     def test_votes_that_are_added_up_and_down_are_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         class Drifting(Campaign):
-            def _verdict(self, item: int, state: Item, *, answer: int) -> int:
-                verdict = super()._verdict(item, state, answer=answer)
+            def _verdict(self, item: int, state: Item, *, answer: int, by: int) -> int:
+                verdict = super()._verdict(item, state, answer=answer, by=by)
                 state.votes = [vote + 0.7 - 0.7 for vote in state.votes]
                 return verdict
 
@@ -430,7 +430,8 @@ class TestVerdict:
         class Swayed(Campaign):
             def _judge(self, item: int, state: Item) -> int:
                 verdict = super()._judge(item, state)
-                return state.answers[-1] if verdict >= 0 and state.answers[-1] >= 0 else verdict
+                last = state.answers[-1] if state.answers else verdict
+                return last if verdict >= 0 and last >= 0 else verdict
 
         catches(partial(self.law, start=partial(World.start, kind=Swayed)))
 

@@ -234,7 +234,7 @@ def ask_beyond_the_panel(self: Ledger, state: Item) -> bool:
 
 def forget_to_reopen(self: Campaign, answer: Answer, now: float) -> Undone:
     state = self.ledger.items[answer.item]
-    verdict = self._judge(answer.item, state.without(answer.answer))
+    verdict = self._verdict(answer.item, state, answer=answer.answer, by=-1)
     event = Undone(answer.lease, answer.item, answer.answer, verdict, now)
     self._record(event)
     return event

@@ -98,7 +98,7 @@ class Campaign:
             if item is None:
                 return None
         state = ledger.items.get(item)
-        nth = len(state.answers) if state is not None else 0
+        nth = state.heard if state is not None else 0
         lease = Lease(ledger.last_lease + 1, item, annotator, nth, now, now + ledger.started.lease_seconds)
         ledger.lease(lease)
         self.events.append(lease)
@@ -118,7 +118,7 @@ class Campaign:
         if ledger.leases.get(number) is not lease and not ledger.holds(lease):
             return self._late(lease, answer, now=now)
         state = ledger.items[item]
-        verdict = self._verdict(item, state, answer=answer)
+        verdict = self._verdict(item, state, answer=answer, by=1)
         event = Answer(number, item, lease.annotator, answer, ledger.ranking, counted=True, verdict=verdict, at=now)
         ledger.answer(event)
         self.events.append(event)
@@ -265,37 +265,35 @@ class Campaign:
 
     def _undo(self, answer: Answer, now: float) -> Undone:
         state = self.ledger.items[answer.item]
-        verdict = self._judge(answer.item, state.without(answer.answer))
+        verdict = self._verdict(answer.item, state, answer=answer.answer, by=-1)
         event = Undone(answer.lease, answer.item, answer.answer, verdict, now)
         self._record(event)
         self._requeue(answer.item, state)
         return event
 
-    def _verdict(self, item: int, state: Item, *, answer: int) -> int:
-        """Judge the item as it will stand with this answer."""
-        state.answers.append(answer)
-        state.recount(answer)
+    def _verdict(self, item: int, state: Item, *, answer: int, by: int) -> int:
+        """Judge the item as it will stand with this answer (1), or without it (-1)."""
+        state.count(answer, by)
         try:
             return self._judge(item, state)
         finally:
-            state.answers.pop()
-            state.recount(answer)
+            state.count(answer, -by)
 
     def _judge(self, item: int, state: Item) -> int:
-        answers, stop = state.answers, self.policy.stop
-        if answers and max(answers) >= 0:
+        tally, stop = state.tally, self.policy.stop
+        if state.heard > tally[CANNOT_TELL] + tally[NONE_OF_THESE]:
             if self._by_belief:
                 belief = self._belief(item, state)
                 if stop(state.votes, belief):
                     return int(belief.argmax())
             elif stop(state.votes, None):
                 return state.votes.index(max(state.votes))
-        if answers.count(CANNOT_TELL) >= 2:
+        if tally[CANNOT_TELL] >= 2:
             return UNCLEAR
-        if answers.count(NONE_OF_THESE) >= 2:
+        if tally[NONE_OF_THESE] >= 2:
             return OUTSIDE
         panel = self.ledger.started.panel
-        return DISPUTED if panel is not None and len(answers) >= panel else UNSETTLED
+        return DISPUTED if panel is not None and state.heard >= panel else UNSETTLED
 
     def _belief(self, item: int, state: Item) -> FloatArray:
         model: AnswerModel = getattr(self.policy.stop, "model", AnswerModel())
@@ -308,7 +306,7 @@ class Campaign:
             numbers,
             None if posteriors is None else posteriors.values.take(numbers, axis=1),
             given.given[numbers],
-            np.array([state.counts(given.classes) for state in states]),
+            np.array([state.counts for state in states]),
             given.classes,
             self.policy.given_weight,
             np.array([state.votes for state in states], np.float64),
@@ -330,7 +328,7 @@ class Campaign:
 
     def _requeue(self, item: int, state: Item) -> None:
         """Find an item whose answers changed its new place."""
-        if state.verdict == UNSETTLED and state.answers:
+        if state.verdict == UNSETTLED and state.heard:
             self._changed.pop(item, None)
             self._natural.pop(item, None)
             if state.lease is None:
@@ -352,7 +350,7 @@ class Campaign:
             self._rescore_changed()
 
     def _place(self, item: int, state: Item) -> None:
-        if state.verdict == UNSETTLED and state.answers:
+        if state.verdict == UNSETTLED and state.heard:
             self._queue.announce(item, FIRST)
         elif self.ledger.is_askable(state):
             natural = self._natural.get(item)

@@ -33,11 +33,14 @@ from relook.types import IntArray, Labels, Posteriors
 class Item:
     """What is known of an item that somebody was asked about."""
 
-    __slots__ = ("answers", "given", "lease", "people", "verdict", "votes")
+    __slots__ = ("answers", "given", "heard", "lease", "people", "tally", "verdict", "votes")
 
     def __init__(self, given: list[float]) -> None:
         self.given = given
         self.votes = given.copy()
+        # A place a class, and two at the end, which the answers that are no class count from: -1 and -2.
+        self.tally = [0] * (len(given) - NONE_OF_THESE)
+        self.heard = 0
         self.answers: list[int] = []
         self.people: list[str | None] = []
         self.verdict = UNSETTLED
@@ -47,27 +50,17 @@ class Item:
         """Say whether this person's answer counts here; nobody in particular (None) is somebody else each time."""
         return annotator is not None and annotator in self.people
 
-    def recount(self, answer: int) -> None:
-        """Count the votes of a class anew: adding one and taking it back would leave a rounding error behind."""
+    def count(self, answer: int, by: int) -> None:
+        """Count an answer in (1) or out (-1); votes come from whole counts, so that no rounding error stays behind."""
+        self.tally[answer] += by
+        self.heard += by
         if answer >= 0:
-            self.votes[answer] = self.given[answer] + self.answers.count(answer)
+            self.votes[answer] = self.given[answer] + self.tally[answer]
 
-    def without(self, answer: int) -> "Item":
-        """Return the item as it would stand without one such answer, whoever gave it."""
-        item = Item(self.given)
-        item.answers = self.answers.copy()
-        item.answers.remove(answer)
-        for each in set(item.answers):
-            item.recount(each)
-        return item
-
-    def counts(self, classes: int) -> list[int]:
-        """Return how many answers each class got."""
-        counts = [0] * classes
-        for answer in self.answers:
-            if answer >= 0:
-                counts[answer] += 1
-        return counts
+    @property
+    def counts(self) -> list[int]:
+        """How many answers each class got."""
+        return self.tally[:NONE_OF_THESE]
 
 
 class Ledger:
@@ -140,8 +133,8 @@ class Ledger:
             return self.given
         counts = np.zeros((len(self.given), self.given.classes), np.int32)
         for number, state in self.items.items():
-            if state.answers:
-                counts[number] = state.counts(self.given.classes)
+            if state.heard:
+                counts[number] = state.counts
         return Labels(self.given.given, self.given.classes, counts)
 
     def final(self) -> IntArray:
@@ -167,7 +160,7 @@ class Ledger:
         if state.verdict == UNSETTLED:
             return True
         panel = self.started.panel
-        return self._returns and state.verdict >= 0 and (panel is None or len(state.answers) < panel)
+        return self._returns and state.verdict >= 0 and (panel is None or state.heard < panel)
 
     def ranked(self, event: Ranking) -> None:
         """Another ranking is in force."""
@@ -227,7 +220,7 @@ class Ledger:
         state.lease = None
         state.answers.append(event.answer)
         state.people.append(event.annotator)
-        state.recount(event.answer)
+        state.count(event.answer, 1)
         state.verdict = event.verdict
         standing = self.standing.get(event.annotator)
         if standing is None:
@@ -241,7 +234,7 @@ class Ledger:
         state = self.items[answer.item]
         place = _last(state, answer)
         del state.answers[place], state.people[place]
-        state.recount(answer.answer)
+        state.count(answer.answer, -1)
         state.verdict = event.verdict
         self.spent -= 1
         self.now = event.at
@@ -270,7 +263,7 @@ class Ledger:
         state = self.items.get(event.item)
         if state is not None and not self.is_askable(state):
             return False
-        nth = 0 if state is None else len(state.answers)
+        nth = 0 if state is None else state.heard
         return event.nth == nth and event.until == event.at + self.started.lease_seconds
 
     def _may_answer(self, event: Answer) -> bool:
