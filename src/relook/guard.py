@@ -255,14 +255,14 @@ def _rows(both: Matched, seen: Predictions) -> Doubt | None:
     for other in other_orders(both, seen.given):
         there = seen.likeliest[other.rows[labelled]] == given
         agreement = float(there.mean())
-        # An order made from the labels suits predictions of a sorted file, whatever is wrong with its labels: there any
-        # sign of the order that came counts, and two classes may bear none.
-        may_remain = error if other.by_label else max(3 * error, REMAINING * (agreement - chance))
+        # An order made from the labels suits the predictions of any sorted file. An honest one shows in labels that agree
+        # above chance; but of two classes half may be wrong, and then they agree with nothing.
+        by_half = other.by_label and len(both.classes) == 2
+        may_remain = error if by_half else max(3 * error, (not other.by_label) * REMAINING * (agreement - chance))
         rise = there.astype(np.float64) - right
         clear = rise.mean() > max(RISE, ERRORS * _error_of_runs(rise, given))
         if clear and above <= may_remain and (best is None or agreement > best.agreement):
-            sure = not other.by_label or len(both.classes) > 2
-            best = Doubt("rows", agreement, sure=sure, order=other.rows, words=other.words)
+            best = Doubt("rows", agreement, sure=not by_half, order=other.rows, words=other.words)
     return best
 
 
