@@ -59,12 +59,20 @@ def page(group: Any) -> str:
 def _section(name: str, command: Any, context: Any) -> str:
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     lines = [f"### {name}\n", f"{_prose(command.help)}\n", f"```text\n{usage}\n```\n"]
-    rows = [_row(param, context) for param in command.get_params(context) if not _is_hidden(param)]
-    if rows:
-        lines.append("| what | takes | |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+    lines += _tables(command, context)
     if command.epilog:
         lines.append(f"{_prose(command.epilog)}\n")
     return "\n".join(lines)
+
+
+def _tables(command: Any, context: Any) -> Iterator[str]:
+    """Yield a table for each panel of the command's help."""
+    panels: dict[str, list[str]] = {}
+    for param in command.get_params(context):
+        if not _is_hidden(param):
+            panels.setdefault(_text(param.rich_help_panel) or "Options", []).append(_row(param, context))
+    for panel, rows in panels.items():
+        yield "\n".join([f"| {panel} | takes | |", "|---|---|---|", *rows, ""])
 
 
 def _is_hidden(param: Any) -> bool:

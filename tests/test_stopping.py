@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from relook.belief import AnswerModel
 from relook.errors import BadInput
-from relook.stopping import Agree, Confidence, Majority, Margin, Stop, named
+from relook.stopping import Agree, Confidence, Majority, Margin, Stop, named, uses_belief
 from relook.types import FloatArray
 from tests.laws import LAW, catches
 
@@ -56,8 +56,8 @@ class TestRules:
         catches(partial(self.law, rules=[faulty], words=[meant]))
 
     def test_they_look_at_votes_alone(self) -> None:
-        assert not any(rule.uses_belief for rule in RULES)
-        assert Confidence().uses_belief
+        assert not any(uses_belief(rule) for rule in RULES)
+        assert uses_belief(Confidence())
 
     def test_with_one_class_a_vote_is_a_lead(self) -> None:
         assert Margin(2)([2.0], None)

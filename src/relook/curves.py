@@ -98,6 +98,10 @@ def curve(events: Sequence[Event], given: Labels, *, truth: FloatArray, given_we
 
     An item's label is what it was settled as, else the given one. Where answers were undone, a point is the state in
     which so many stood for the last time.
+
+    >>> settled = Answer(lease=0, item=1, annotator="Ada", answer=0, ranking=0, counted=True, verdict=0, at=0.0)
+    >>> curve([settled], Labels([0, 1], 2), truth=np.array([[1., 0.], [1., 0.]])).share_correct.tolist()
+    [0.5, 1.0]
     """
     steps = _Steps(events)
     label, right, hard = given.majority(), truth.argmax(1), difficult(truth)
