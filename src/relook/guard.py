@@ -255,8 +255,8 @@ def _rows(both: Matched, seen: Predictions) -> Doubt | None:
     for other in other_orders(both, seen.given):
         there = seen.likeliest[other.rows[labelled]] == given
         agreement = float(there.mean())
-        # An order made from the labels suits the predictions of any sorted file. An honest one shows in labels that agree
-        # above chance; but of two classes half may be wrong, and then they agree with nothing.
+        # An order made from the labels suits the predictions of any sorted file. An honest one shows in labels that
+        # agree above chance; but of two classes half may be wrong, and then they agree with nothing.
         by_half = other.by_label and len(both.classes) == 2
         may_remain = error if by_half else max(3 * error, (not other.by_label) * REMAINING * (agreement - chance))
         rise = there.astype(np.float64) - right
