@@ -102,10 +102,6 @@ def curve(events: Sequence[Event], given: Labels, *, truth: FloatArray, given_we
     >>> settled = Answer(lease=0, item=1, annotator="Ada", answer=0, ranking=0, counted=True, verdict=0, at=0.0)
     >>> curve([settled], Labels([0, 1], 2), truth=np.array([[1., 0.], [1., 0.]])).share_correct.tolist()
     [0.5, 1.0]
-
-    >>> answers = [Answer(n, 0, None, 0, 1, True, verdict, 0.0) for n, verdict in ((1, UNSETTLED), (2, 0))]
-    >>> curve(answers, Labels([1], 2), truth=np.array([[1., 0.]])).share_correct.tolist()
-    [0.0, 0.0, 1.0]
     """
     steps = _Steps(events)
     label, right, hard = given.majority(), truth.argmax(1), difficult(truth)
