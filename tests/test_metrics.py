@@ -127,7 +127,7 @@ class TestVisits:
 
     def law(self, how: settings, visits: Callable[[Sequence[Event]], Any] = picks) -> None:
         @how
-        @given(worlds(batches=(1,)), scripts(40), st.integers(0, 2**10), st.sampled_from([None, "Ada"]))
+        @given(worlds(batches=(1,), rankings=1), scripts(40), st.integers(0, 2**10), st.sampled_from([None, "Ada"]))
         def check(world: World, script: list[int], pick: int, who: str | None) -> None:
             campaign = world.start()
             driver = run(campaign, world, script)

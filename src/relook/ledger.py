@@ -301,10 +301,8 @@ class Ledger:
 
 
 def _last(state: Item, answer: Answer) -> int:
-    for place in range(len(state.answers) - 1, -1, -1):
-        if state.people[place] == answer.annotator and state.answers[place] == answer.answer:
-            return place
-    raise BadLog(f"log: item {answer.item} holds no answer {answer.answer} of {answer.annotator} to undo")
+    given = list(zip(state.people, state.answers, strict=True))
+    return len(given) - 1 - given[::-1].index((answer.annotator, answer.answer))
 
 
 def start_of(events: Sequence[Event], given: Labels, *, policy: Policy) -> Started:
