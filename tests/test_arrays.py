@@ -60,6 +60,13 @@ def test_probabilities_of_npy_stay_on_the_disk(tmp_path: Path) -> None:
     assert values.tolist() == ROWS.tolist()
 
 
+def test_columns_that_lie_apart_are_brought_together(tmp_path: Path) -> None:
+    """What pandas and transposes save lies column by column; scores need rows in one piece."""
+    values = arrays.probabilities(saved(tmp_path, np.asfortranarray(ROWS))).values
+    assert values.flags.c_contiguous
+    assert values.tolist() == ROWS.tolist()
+
+
 def test_several_models_are_read(tmp_path: Path) -> None:
     read = arrays.probabilities(saved(tmp_path, np.stack([ROWS, ROWS])))
     assert (len(read), read.classes) == (3, 2)

@@ -157,6 +157,13 @@ class TestFiles:
         with pytest.raises(BadInput, match="a file to write to was needed, but this is a folder; name a file in it"):
             check_target(tmp_path / "folder.csv")
 
+    def test_a_folder_that_may_not_be_written_to_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("os.access", lambda *_: False)
+        with pytest.raises(BadInput, match="a folder that may be written to was needed, but"):
+            check_target(tmp_path / "x.csv")
+
 
 class TestWrongLabels:
     def test_are_counted_as_a_plain_loop_counts_them(self) -> None:

@@ -62,15 +62,15 @@ def matched(labels: LabelTable, probabilities: ProbabilityTable, *, matching: Ma
     """
     names = class_names(labels, probabilities, named=matching.classes)
     given, counting = _in_columns(labels, names, probabilities=probabilities)
-    posteriors = _checked_posteriors(probabilities)
     if labels.ids is None or probabilities.ids is None:
         ids = labels.ids if labels.ids is not None else probabilities.ids
         rows, joining = None, _joined_by_order(labels, probabilities)
+        posteriors = _checked_posteriors(probabilities)
     else:
         join = _Join(labels, probabilities, labels.ids, probabilities.ids)
         rows, kept, joining = join.rows(matching.missing)
         given, ids = given[kept], [labels.ids[item] for item in kept.tolist()]
-        posteriors = _in_order(posteriors, rows)
+        posteriors = _in_order(_checked_posteriors(probabilities), rows)
         if not _labelled(given):
             raise BadInput(
                 f"{labels.source}: labels were needed, but no item of {probabilities.source} has one; check both"

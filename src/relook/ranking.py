@@ -188,6 +188,8 @@ def check_target(path: Path) -> None:
         )
     if not path.absolute().parent.is_dir():
         raise BadInput(f"{path}: a folder to write to was needed, but {path.parent} is none; make it")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise BadInput(f"{path}: a folder that may be written to was needed, but {path.parent} may not; name another")
     if path.is_dir():
         raise BadInput(f"{path}: a file to write to was needed, but this is a folder; name a file in it")
 

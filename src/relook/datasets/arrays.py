@@ -62,7 +62,10 @@ def probabilities(path: Path, *, columns: Columns = COLUMNS) -> ProbabilityTable
     """Return class probabilities, N x C or M x N x C; those of an npy file stay on the disk until they are used."""
     source, parts = existing(path), _parts(path)
     name = _chosen(parts, _PROBABILITIES, asked=None, source=source)
-    return ProbabilityTable(source, parts[name], ids=_ids(parts, columns, source=source))
+    values = parts[name]
+    # Scores add along rows that lie in one piece, so that a row scores alike in any company.
+    values = values if values.flags.c_contiguous else np.ascontiguousarray(values)
+    return ProbabilityTable(source, values, ids=_ids(parts, columns, source=source))
 
 
 def _parts(path: Path) -> Mapping[str, NDArray[Any]]:

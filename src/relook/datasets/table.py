@@ -136,8 +136,10 @@ def _checked_lines(path: Path, separator: str, *, columns: Columns) -> tuple[lis
                 blank = blank or lines.line_num
             elif blank or len(fields) != len(heading):
                 line, came = (blank, "none") if blank else (lines.line_num, str(len(fields)))
-                wanted = f"{len(heading)} cells were needed, as many as the heading has"
-                raise BadInput(f"{path}, line {line}: {wanted}, but {came} came; mend the line")
+                raise BadInput(
+                    f"{path}, line {line}: {len(heading)} cells were needed, as many as the heading has, "
+                    f"but {came} came; mend the line"
+                )
             rows += bool(fields)
     own = _id_column(heading, columns)
     text = [name for name in heading if name.lower() in (*LABEL_NAMES, *ANNOTATOR_NAMES) or name == columns.label]
