@@ -9,9 +9,6 @@ import typer
 
 from relook.cli import show
 
-NEEDED = ("numpy", "msgspec", "polars", "typer", "rich", "pillow", "scikit-learn", "scipy", "matplotlib")
-"""Packages that relook does not run without."""
-
 OLDEST_PYTHON, OLDEST_SQLITE = (3, 11), (3, 24, 0)
 SMALL_MEMORY = 2.0
 """GiB below which a million items are a tight fit."""
@@ -62,8 +59,8 @@ def examined() -> Iterator[Finding]:
     """Yield everything that is looked at."""
     yield _python()
     yield _relook()
-    yield from (_package(name) for name in NEEDED)
-    yield from _extras()
+    for extra, names in requirements().items():
+        yield from [_extra(extra, names)] if extra else [_package(name) for name in names]
     yield _sqlite()
     yield _cores()
     yield _memory()
@@ -114,27 +111,24 @@ def installed(name: str) -> str | None:
         return None
 
 
-def _extras() -> Iterator[Finding]:
-    """Yield each optional part, from relook's own metadata."""
-    for extra, names in extras().items():
-        absent = [name for name in names if installed(name) is None]
-        if absent:
-            yield Finding(f"extra {extra}", f"without {', '.join(absent)}", "missing", f'pip install "relook[{extra}]"')
-        else:
-            yield Finding(f"extra {extra}", ", ".join(f"{name} {installed(name)}" for name in names))
+def _extra(extra: str, names: list[str]) -> Finding:
+    absent = [name for name in names if installed(name) is None]
+    if absent:
+        return Finding(f"extra {extra}", f"without {', '.join(absent)}", "missing", f'pip install "relook[{extra}]"')
+    return Finding(f"extra {extra}", ", ".join(f"{name} {installed(name)}" for name in names))
 
 
-def extras() -> dict[str, list[str]]:
-    """Return the packages of each extra that relook declares."""
+def requirements() -> dict[str, list[str]]:
+    """Return the packages that relook declares: under "" what it does not run without, else by extra."""
     import re
     from importlib import metadata
 
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {"": []}
     for line in metadata.requires("relook") or []:
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
         name = re.match(r"[\w.-]+", line)
-        if extra and name:
-            found.setdefault(extra[1], []).append(name[0])
+        if name:
+            found.setdefault(extra[1] if extra else "", []).append(name[0])
     return found
 
 
