@@ -113,6 +113,15 @@ class TestBroken:
         assert 'extra deep: pip install "relook[deep]"' in said.out
         assert found()["extra deep"].found == "without torch-of-tomorrow"
 
+    def test_relook_that_is_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fails(name: str) -> Any:
+            raise metadata.PackageNotFoundError(name)
+
+        monkeypatch.setattr(metadata, "requires", fails)
+        monkeypatch.setattr(metadata, "version", fails)
+        assert doctor.requirements() == {"": []}
+        assert found()["relook"].state == "missing"
+
     def test_old_python(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(doctor, "OLDEST_PYTHON", (99, 0))
         assert found()["python"].state == "problem"

@@ -81,6 +81,10 @@ def _python() -> Finding:
 def _relook() -> Finding:
     from relook import __version__
 
+    if installed("relook") is None:
+        return Finding(
+            "relook", f"{__version__}, not installed", "missing", "pip install it, so that its parts are known"
+        )
     return Finding("relook", __version__)
 
 
@@ -115,7 +119,7 @@ def _extra(extra: str, names: list[str]) -> Finding:
     absent = [name for name in names if installed(name) is None]
     if absent:
         return Finding(f"extra {extra}", f"without {', '.join(absent)}", "missing", f'pip install "relook[{extra}]"')
-    return Finding(f"extra {extra}", ", ".join(f"{name} {installed(name)}" for name in names))
+    return Finding(f"extra {extra}", f"all of {len(names)} packages")
 
 
 def requirements() -> dict[str, list[str]]:
@@ -124,7 +128,11 @@ def requirements() -> dict[str, list[str]]:
     from importlib import metadata
 
     found: dict[str, list[str]] = {"": []}
-    for line in metadata.requires("relook") or []:
+    try:
+        lines = metadata.requires("relook") or []
+    except metadata.PackageNotFoundError:
+        lines = []
+    for line in lines:
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
         name = re.match(r"[\w.-]+", line)
         if name:
