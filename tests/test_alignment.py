@@ -159,7 +159,7 @@ class TestRows:
         both = matched(labels([0, 1, 2], ids=["a", "b", "c"]), probabilities(ids=["c", "a", "b"]))
         assert both.posteriors.mean().tolist() == P[[1, 2, 0]].tolist()
         assert (both.joined, both.ids, both.name(1)) == ("id", ["a", "b", "c"], "b")
-        assert both.facts == ("Joined by id: 3 items are in both files.",)
+        assert both.facts == ("Joined by id: 3 items in both files.",)
 
     @given(st.data())
     @settings(max_examples=50)
@@ -245,6 +245,13 @@ class TestRows:
     def test_are_refused(self, one: LabelTable, other: ProbabilityTable, sentence: str) -> None:
         with pytest.raises(BadInput, match=re.escape(sentence)):
             matched(one, other)
+
+    def test_that_are_rounded_are_told_from_logits(self) -> None:
+        p = ProbabilityTable("p.csv", np.array([[0.5, 0.5], [0.33, 0.66]]), first_line=2)
+        with pytest.raises(
+            BadInput, match=r"p.csv, line 3: probabilities must sum to one within 0.001, but they are 0.010 aw"
+        ):
+            matched(LabelTable("labels", np.array([0, 1])), p)
 
     def test_that_are_left_must_have_a_label(self) -> None:
         with pytest.raises(BadInput, match=r"labels were needed, but no item of p\.npy has one; check both"):

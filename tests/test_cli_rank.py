@@ -102,7 +102,7 @@ class TestSays:
         said = run("rank", "--labels", "labels.csv", "--probabilities", "p.parquet", "--to", "named.csv")
         assert said.status == 0
         assert "labels.csv: labels in column label, ids in column path." in said.out
-        assert "Joined by id: 400 items are in both files." in said.out
+        assert "Joined by id: 400 items in both files." in said.out
         assert "Classes in column order: cat, dog, eel, fox." in said.out
         assert "Next: relook simulate --help" in said.out
         run("rank", *FILES)
@@ -175,7 +175,7 @@ class TestCareful:
         said = run("rank", *FILES)
         assert said.status == 0
         assert "Careful: No item is labelled 3: if some should be" in said.out
-        assert f"Careful: {(GIVEN == 3).sum()} of 400 items have no label" in said.out
+        assert f"Careful: {(GIVEN == 3).sum()} of 400 items without a label" in said.out
         assert {row["given"] for row in read()} == {"0", "1", "2", ""}
 
     def test_permuted_columns_are_refused_and_may_be_trusted(self, run: Run) -> None:

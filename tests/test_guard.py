@@ -367,10 +367,14 @@ class TestWarnings:
             "No item is labelled 2: if some should be, the labels or their classes are wrong.",
         )
 
+    def test_a_single_item_is_not_measured_against_chance(self) -> None:
+        both, seen = met(np.array([1]), np.array([[0.1, 0.9]]))
+        assert [warning.split(":")[0] for warning in warnings(both, seen)] == ["No item is labelled 0"]
+
     def test_unlabelled_items(self) -> None:
         given, values = world(9, classes=4, items=500, rate=0.1, skill=5.0)
         both, seen = met(np.where(np.arange(500) < 20, -1, given), values)
-        assert "20 of 500 items have no label: they are ranked too, but agree with nothing." in warnings(both, seen)
+        assert "20 of 500 items without a label: they are ranked too, but agree with nothing." in warnings(both, seen)
 
     def test_what_chance_brings_is_exact(self) -> None:
         rng = np.random.default_rng(0)

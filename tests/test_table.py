@@ -169,6 +169,15 @@ class TestProbabilities:
         assert read.facts == (f"{tmp_path / 'x.csv'}: columns that are no class are left out (label, split).",)
         assert read.place(0) == f"{tmp_path / 'x.csv'}, line 2 (id a)"
 
+    def test_of_pandas_are_joined_by_their_index(self, tmp_path: Path) -> None:
+        import pandas as pd
+
+        frame = pd.DataFrame({"cat": [0.9, 0.2], "dog": [0.1, 0.8]}, index=["a", "b"])
+        frame.to_parquet(tmp_path / "x.parquet")
+        frame.to_csv(tmp_path / "x.csv")
+        assert table.probabilities(tmp_path / "x.parquet").ids == ["a", "b"]
+        assert table.probabilities(tmp_path / "x.csv").facts[0].endswith("are left out (one without a name).")
+
     @pytest.mark.parametrize(
         ("text", "sentence"),
         [

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from relook.errors import BadInput
-from relook.sources import LabelTable, Names, ProbabilityTable, listed, whole
+from relook.sources import LabelTable, Names, ProbabilityTable, counted, listed, whole
 from relook.types import IntArray, Labels, Posteriors
 
 
@@ -222,7 +222,22 @@ def _checked_posteriors(probabilities: ProbabilityTable) -> Posteriors:
     try:
         return Posteriors(probabilities.values)
     except BadInput as error:
-        raise BadInput(f"{probabilities.source}: {error}") from None
+        raise _rounded(probabilities) or BadInput(f"{probabilities.source}: {error}") from None
+
+
+def _rounded(probabilities: ProbabilityTable) -> BadInput | None:
+    """Return what is wrong with rows that hold probabilities, but too few digits of them."""
+    values = probabilities.values
+    if values.dtype.kind != "f" or not (values >= 0).all():
+        return None
+    away = np.abs(values.sum(-1, dtype=np.float64) - 1).reshape(-1, len(probabilities)).max(0)
+    if not away.max() < 0.05:
+        return None
+    row = int(away.argmax())
+    return BadInput(
+        f"{probabilities.place(row)}: probabilities must sum to one within 0.001, but they are {away[row]:.3f} away; "
+        "are they rounded? write five digits or more"
+    )
 
 
 def _joined_by_order(labels: LabelTable, probabilities: ProbabilityTable) -> Names:
@@ -234,8 +249,8 @@ def _joined_by_order(labels: LabelTable, probabilities: ProbabilityTable) -> Nam
             else "; are the probabilities those of another data set?"
         )
         raise BadInput(
-            f"{probabilities.source}: a row for each of the {len(labels):,} items of {labels.source} was needed, "
-            f"but {len(probabilities):,} rows came{turned}"
+            f"{probabilities.source}: a row for each of the {counted(len(labels), 'item')} of {labels.source} was needed, "
+            f"but {counted(len(probabilities), 'row')} came{turned}"
         )
     without = [table.source for table in (labels, probabilities) if table.ids is None]
     verb = "have" if len(without) == 2 else "has"
@@ -266,7 +281,7 @@ class _Join(msgspec.Struct, frozen=True, eq=False):
         row_of = {name: row for row, name in enumerate(self.there)}
         rows = np.fromiter((row_of.get(name, -1) for name in self.wanted), np.int64, len(self.wanted))
         lost, kept = np.flatnonzero(rows < 0), np.flatnonzero(rows >= 0)
-        facts = [f"Joined by id: {len(kept):,} items are in both files."]
+        facts = [f"Joined by id: {counted(len(kept), 'item')} in both files."]
         if len(lost):
             names = [self.wanted[item] for item in lost.tolist()]
             self._check_lost(names, missing)
@@ -292,5 +307,4 @@ class _Join(msgspec.Struct, frozen=True, eq=False):
 
 
 def _left_out(names: list[str], *, here: str, there: str) -> str:
-    items = "1 item" if len(names) == 1 else f"{len(names):,} items"
-    return f"Left out: {items} of {here} that {there} lacks ({listed(names, 3)})."
+    return f"Left out: {counted(len(names), 'item')} of {here} that {there} lacks ({listed(names, 3)})."

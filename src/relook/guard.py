@@ -26,7 +26,7 @@ from relook.alignment import Matched
 from relook.orders import other_orders
 from relook.predictions import Predictions
 from relook.rng import generator
-from relook.sources import Names, listed, whole
+from relook.sources import Names, counted, listed, whole
 from relook.types import FloatArray, IntArray
 
 RISE = 0.10
@@ -107,7 +107,8 @@ def warnings(both: Matched, seen: Predictions) -> Names:
     unlabelled = len(both) - len(seen.labelled)
     if unlabelled:
         told.append(
-            f"{unlabelled:,} of {len(both):,} items have no label: they are ranked too, but agree with nothing."
+            f"{unlabelled:,} of {counted(len(both), 'item')} without a label: they are ranked too, but agree with "
+            "nothing."
         )
     agreement, chance, error = seen.agreement(), seen.chance(), seen.chance_error()
     if seen.in_sample():
@@ -116,7 +117,7 @@ def warnings(both: Matched, seen: Predictions) -> Names:
             "A model that has learnt these labels repeats their mistakes and hides them: predict each item by a model "
             "that was trained without it (cross-validation)."
         )
-    elif agreement <= chance + 3 * error:
+    elif error > 0 and agreement <= chance + 3 * error:
         told.append(
             f"The likeliest class agrees with the given label no better than chance ({chance:.1%}): either the model "
             "knows nothing, or these are the probabilities of other items. A ranking by them is worth nothing."

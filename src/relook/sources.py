@@ -14,8 +14,8 @@ Names = tuple[str, ...]
 MISSING_TEXT = frozenset({"", "nan", "NaN"})
 """Text that stands for no label: an empty cell, or what pandas makes of one."""
 
-ID_NAMES = ("id", "item", "path", "image")
-"""What a column of ids may be called, best first."""
+ID_NAMES = ("id", "item", "path", "image", "__index_level_0__")
+"""What a column of ids may be called, best first; the last one is the index of a pandas frame in a parquet file."""
 
 LABEL_NAMES = ("label", "given", "given_label", "class")
 """What a column of given labels may be called."""
@@ -128,6 +128,15 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     'a, b, ...'
     """
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "item"), counted(1200, "item")
+    ('1 item', '1,200 items')
+    """
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _check_ids(table: LabelTable | ProbabilityTable) -> None:

@@ -126,11 +126,10 @@ def _tell(both: "Matched", seen: "Predictions", *, doubtful: "Doubt | None") -> 
     """Say what was decided, how well the two files agree, and what to be careful about."""
     from relook.guard import sentence, warnings
     from relook.ranking import wrong_labels
-    from relook.sources import listed
+    from relook.sources import counted, listed
 
-    models = both.posteriors.models
-    plural = "" if models == 1 else "s"
-    show.say(f"{len(both):,} items, {len(both.classes)} classes, probabilities of {models} model{plural}.")
+    models = counted(both.posteriors.models, "model")
+    show.say(f"{counted(len(both), 'item')}, {len(both.classes)} classes, probabilities of {models}.")
     for fact in both.facts:
         show.say(fact)
     show.say(f"Classes in column order: {listed(both.classes, 20)}.")
