@@ -249,8 +249,8 @@ def _joined_by_order(labels: LabelTable, probabilities: ProbabilityTable) -> Nam
             else "; are the probabilities those of another data set?"
         )
         raise BadInput(
-            f"{probabilities.source}: a row for each of the {counted(len(labels), 'item')} of {labels.source} was needed, "
-            f"but {counted(len(probabilities), 'row')} came{turned}"
+            f"{probabilities.source}: a row for each of the {counted(len(labels), 'item')} of {labels.source} was "
+            f"needed, but {counted(len(probabilities), 'row')} came{turned}"
         )
     without = [table.source for table in (labels, probabilities) if table.ids is None]
     verb = "have" if len(without) == 2 else "has"

@@ -86,14 +86,8 @@ def probabilities(path: Path, *, columns: Columns = COLUMNS) -> ProbabilityTable
     source, frame = existing(path), _frame(path, columns)
     ids, own = _ids(frame, columns), _id_column(frame.columns, columns)
     chosen, names = _class_columns([name for name in frame.columns if name != own], columns.classes, source=source)
-    left = [name for name in frame.columns if name not in chosen and name != own]
-    facts = (
-        (
-            f"{source}: columns that are no class are left out ({listed([name or 'one without a name' for name in left])}).",
-        )
-        if left
-        else ()
-    )
+    left = [name or "one without a name" for name in frame.columns if name not in chosen and name != own]
+    facts = (f"{source}: columns that are no class are left out ({listed(left)}).",) if left else ()
     first_line = _FIRST_LINES.get(path.suffix.lower())
     if not len(frame):
         raise BadInput(f"{source}: at least one row of probabilities was needed, but none came; check the export")
