@@ -220,6 +220,59 @@ class TestColumns:
         assert sum(refused(*world(seed)) for seed in range(60)) > 10
 
 
+def confused(seed: int) -> tuple[Ints, Floats]:
+    """Return labels, and a model that mostly says other classes than the given ones, but in no clear order."""
+    rng = np.random.default_rng(seed)
+    classes, items = int(rng.integers(2, 6)), int(rng.choice([60, 200, 1000]))
+    given = rng.choice(classes, items, p=rng.dirichlet(np.ones(classes)))
+    confusion = rng.dirichlet(np.full(classes, 0.4), classes)
+    said = np.array([rng.choice(classes, p=confusion[label]) for label in given])
+    values = 0.1 / classes + 0.9 * np.eye(classes)[said]
+    return given, rng.dirichlet(np.ones(classes), items) * 0.3 + 0.7 * values if seed % 2 else values
+
+
+class TestConditions:
+    """Each condition spares somebody whom the others would refuse."""
+
+    @staticmethod
+    def surely(given: Ints, values: Floats) -> bool:
+        found = doubted(given, values)
+        return found is not None and found.kind == "columns" and found.sure
+
+    def test_enough_items_must_say_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        given, values = confused(60)
+        assert not self.surely(given, values)
+        exact = guard._Sample.association
+        monkeypatch.setattr(guard._Sample, "association", lambda self, order: (exact(self, order)[0], 99.0))
+        assert self.surely(given, values)
+
+    def test_columns_must_say_nothing_as_they_stand(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        given, values = confused(393)
+        assert not self.surely(given, values)
+        monkeypatch.setattr(guard, "REMAINING", 9.0)
+        assert self.surely(given, values)
+
+    def test_classes_and_columns_must_find_each_other(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        given, values = confused(5)
+        assert not self.surely(given, values)
+        monkeypatch.setattr(guard, "_found_share", lambda *_, **__: 1.0)
+        assert self.surely(given, values)
+
+    def test_what_shuffled_labels_give_is_exact(self) -> None:
+        given, values = confused(44)
+        order = np.roll(np.arange(values.shape[1]), 1)
+        sample = guard._Sample(given, values, values.argmax(1))
+        rng, labels = np.random.default_rng(0), given.copy()
+        means = []
+        for _ in range(4000):
+            rng.shuffle(labels)
+            means.append(values[np.arange(len(labels)), order[labels]].mean())
+        excess, errors = sample.association(order)
+        here = values[np.arange(len(given)), order[given]].mean()
+        assert excess == pytest.approx(here - np.mean(means), abs=0.002)
+        assert errors == pytest.approx((here - np.mean(means)) / np.std(means), rel=0.06)
+
+
 class TestRows:
     GIVEN, VALUES = world(9, classes=4, items=1500, rate=0.2, skill=5.0)
 
@@ -290,7 +343,17 @@ class TestRows:
             true = np.sort(rng.integers(0, 2 + seed % 3, 600))
             classes = 2 + seed % 3
             given = flipped(true, "symmetric", 0.4, classes=classes, rng=rng)
-            assert not refused(given, softmax(4 * np.eye(classes)[true] + rng.normal(0, 1, (600, classes))))
+            assert doubted(given, softmax(4 * np.eye(classes)[true] + rng.normal(0, 1, (600, classes)))) is None
+
+    def test_runs_of_a_sorted_file_are_few_witnesses(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Twelve runs of labels, each predicted as one class: six of them fit in reverse by luck, and three as it is."""
+        runs = np.arange(12) % 4
+        said = np.array([0, 1, 2, 0, 2, 3, 1, 0, 3, 2, 3, 0])
+        given, values = np.repeat(runs, 50), 0.1 + 0.6 * np.eye(4)[np.repeat(said, 50)]
+        assert ((said == runs).sum(), (said[::-1] == runs).sum()) == (3, 6)
+        assert guard._rows(*met(given, values)) is None
+        monkeypatch.setattr(guard, "_error_of_runs", lambda rise, _: float(rise.std()) / np.sqrt(len(rise)))
+        assert guard._rows(*met(given, values)) is not None
 
     def test_two_classes_are_told_not_refused_for_the_order_made_from_them(self) -> None:
         rng = np.random.default_rng(3)
