@@ -346,7 +346,7 @@ class TestRows:
             assert doubted(given, softmax(4 * np.eye(classes)[true] + rng.normal(0, 1, (600, classes)))) is None
 
     def test_runs_of_a_sorted_file_are_few_witnesses(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Twelve runs of labels, each predicted as one class: six of them fit in reverse by luck, and three as it is."""
+        """Twelve runs of labels, each predicted as one class: six fit in reverse by luck, and three as they are."""
         runs = np.arange(12) % 4
         said = np.array([0, 1, 2, 0, 2, 3, 1, 0, 3, 2, 3, 0])
         given, values = np.repeat(runs, 50), 0.1 + 0.6 * np.eye(4)[np.repeat(said, 50)]
