@@ -62,6 +62,7 @@ class TestCifar10h:
         assert len(cifar10h.load(tmp_path)) == 10_000
         assert cifar10h.load(tmp_path).images is None
 
+    @pytest.mark.slow
     def test_real_images_are_of_their_class(self, data_dir: Path) -> None:
         """Planes and ships are bluer than the rest: so they are where the order of the images is right."""
         full = cifar10h.load(data_dir, images=data_dir / "cifar10")

@@ -106,6 +106,7 @@ def synthetic() -> tuple[Results, Results]:
     )
 
 
+@pytest.mark.slow
 def test_agree_on_a_synthetic_world(synthetic: tuple[Results, Results]) -> None:
     assert not apart(*synthetic)
 
