@@ -111,6 +111,7 @@ def test_agree_on_a_synthetic_world(synthetic: tuple[Results, Results]) -> None:
     assert not apart(*synthetic)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "other"), [("random", "ce"), ("margin", "paper-code"), ("oracle", "oracle-once"), ("default", "margin")]
 )
