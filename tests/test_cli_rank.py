@@ -90,6 +90,18 @@ class TestSays:
         run("rank", *FILES, "--to", "r.parquet")
         assert pl.read_parquet("r.parquet")["id"].to_list() == [row["id"] for row in rows]
 
+    def test_a_page_is_written_where_one_is_wanted(self, run: Run) -> None:
+        said = run("rank", *FILES, "--report", "page.html")
+        page = Path("page.html").read_text("utf-8")
+        assert "ranking.csv, page.html" in said.out
+        assert f"of {ITEMS} items differently" in page
+
+    def test_a_page_that_is_none_is_refused_before_anything_is_written(self, run: Run) -> None:
+        said = run("rank", *FILES, "--report", "page.csv")
+        assert said.status == 2
+        assert "must name an HTML file" in said.err
+        assert not Path("ranking.csv").exists()
+
     def test_no_rows_are_printed_where_none_are_wanted(self, run: Run) -> None:
         assert "label quality" not in run("rank", *FILES, "--top", "0").out
         assert len(read()) == ITEMS

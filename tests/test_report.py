@@ -521,7 +521,7 @@ class TestCommand:
         ran = CliRunner().invoke(app, ["report", str(tmp_path / "runs"), "--to", str(tmp_path / "page.pdf")])
         assert isinstance(ran.exception, BadInput)
         assert re.search(
-            r"report: --to must name an HTML file, but .*page\.pdf came; call it page\.html", str(ran.exception)
+            r"report: a page must name an HTML file, but .*page\.pdf came; call it page\.html", str(ran.exception)
         )
         assert sorted(tmp_path.rglob("*")) == before
 

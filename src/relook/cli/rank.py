@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relook.cli import show
+from relook.cli.report import check_page
 
 if TYPE_CHECKING:
     from relook.alignment import Matched
@@ -58,6 +59,7 @@ def rank(
     top: Annotated[int, typer.Option(help="Rows to print.", min=0, rich_help_panel=OUT)] = 20,
     to: Annotated[Path, _option("File for the table: csv, tsv or parquet.", panel=OUT)] = Path("ranking.csv"),
     json: Annotated[Path | None, _option("Write all rows as JSON, best first.", panel=OUT)] = None,
+    report: Annotated[Path | None, _option("Write a page about the ranking: an HTML file.", panel=OUT)] = None,
 ) -> None:
     """Rank labelled items by how much one more human answer about each is worth.
 
@@ -68,6 +70,8 @@ def rank(
     from relook.policies import Setting
 
     _check_targets(to, json, inputs=(labels, probabilities))
+    if report is not None:
+        check_page(report)
     stop, weight = stopping.named(settle)
     setting = Setting(seed=seed, stop=stop, given_weight=weight)
     rule = ranking.ranking_policy(policy, setting=setting)
@@ -76,7 +80,11 @@ def rank(
     table = ranking.ranked(both, rule, seen=seen)
     _tell(both, seen, doubtful=doubtful)
     _show(table, top, rule=policy)
-    _write(table, to, json=json, following=_next(labels, probabilities))
+    _write(table, to, json=json)
+    if report is not None:
+        _page(table, report, rule=policy)
+    written = [path for path in (to, json, report) if path is not None]
+    show.wrote(*written, following=_next(labels, probabilities))
 
 
 def _check_targets(to: Path, json: Path | None, *, inputs: tuple[Path, ...]) -> None:
@@ -160,13 +168,25 @@ def _show(table: "Ranked", top: int, *, rule: str) -> None:
         show.table([row | {"id": str(row["id"])} for row in table.rows(top)], SHOWN)
 
 
-def _write(table: "Ranked", to: Path, *, json: Path | None, following: str) -> None:
+def _write(table: "Ranked", to: Path, *, json: Path | None) -> None:
     from relook.ranking import write, write_json
 
     write(table, to)
     if json is not None:
         write_json(table, json)
-    show.wrote(*([to] if json is None else [to, json]), following=following)
+
+
+def _page(table: "Ranked", path: Path, *, rule: str) -> None:
+    from datetime import UTC, datetime
+
+    from relook.report import RankingReport, write
+    from relook.types import Dataset
+
+    both = table.both
+    ids = [both.name(item) for item in range(len(both))]
+    dataset = Dataset(both.source, both.classes, ids, both.labels)
+    today = datetime.now(UTC).date().isoformat()
+    write(path, RankingReport(dataset, both.posteriors, table.priority, today, policy=rule))
 
 
 def _next(labels: Path, probabilities: Path) -> str:

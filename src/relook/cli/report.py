@@ -45,5 +45,5 @@ def check_page(path: Path) -> None:
 
     if path.suffix.lower() not in (".html", ".htm") or path.is_dir():
         raise BadInput(
-            f"report: --to must name an HTML file, but {path} came; call it {path.with_suffix('.html').name}"
+            f"report: a page must name an HTML file, but {path} came; call it {path.with_suffix('.html').name}"
         )
