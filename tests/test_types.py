@@ -188,10 +188,15 @@ class TestPosteriors:
         assert posteriors.values.flags.c_contiguous
         assert posteriors.fingerprint() == Posteriors(np.ascontiguousarray(values)).fingerprint()
 
+    def test_columns_first_on_disk_are_put_in_order(self, tmp_path: Path) -> None:
+        np.save(tmp_path / "p.npy", np.asfortranarray(np.full((3, 2), 0.5)))
+        assert Posteriors(np.load(tmp_path / "p.npy", mmap_mode="r")).values.flags.c_contiguous
+
     def test_a_file_stays_on_disk(self, tmp_path: Path) -> None:
         np.save(tmp_path / "p.npy", np.full((3, 2), 0.5))
-        posteriors = Posteriors(np.load(tmp_path / "p.npy", mmap_mode="r"))
-        assert isinstance(posteriors.values, np.memmap)
+        mapped = np.load(tmp_path / "p.npy", mmap_mode="r")
+        posteriors = Posteriors(mapped)
+        assert np.shares_memory(posteriors.values, mapped)
         assert posteriors.fingerprint() == Posteriors(np.full((3, 2), 0.5)).fingerprint()
 
     @pytest.mark.parametrize(

@@ -330,7 +330,8 @@ def _array(values: Any, where: str) -> NDArray[Any]:
 
 
 def _frozen(values: NDArray[Any]) -> NDArray[Any]:
-    view = np.ascontiguousarray(values).view() if not isinstance(values, np.memmap) else values.view()
+    # In C order nothing is copied, and a memory map stays one; in another, a row scores alone unlike among others.
+    view = np.ascontiguousarray(values).view()
     view.flags.writeable = False
     return view
 
