@@ -386,6 +386,11 @@ class TestExpectedAnswers:
     def test_holds(self) -> None:
         self.law(LAW, expected_answers)
 
+    def test_a_class_that_is_sure_to_the_last_digit_takes_one_answer_or_two(self) -> None:
+        """Shares too small to show in the others' sum do not make a right label look wrong."""
+        truth = np.array([[1.0, 1e-20, 0.0], [1.0, 1e-20, 0.0]])
+        assert expected_answers(truth, np.array([0, 1])).tolist() == [1.0, 2.0]
+
     def test_two_ties_instead_of_three_are_caught(self) -> None:
         def shallow(truth: FloatArray, label: IntArray) -> FloatArray:
             others = truth * (np.arange(truth.shape[1]) != label[:, np.newaxis])

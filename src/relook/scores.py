@@ -167,7 +167,7 @@ def expected_answers(truth: FloatArray, label: IntArray) -> FloatArray:
     first, second, third = (np.add.reduce(others**power, axis=1) for power in (1, 2, 3))
     ties = (first**2 - second) + (first**3 - 3 * first * second + 2 * third)
     sure = truth.max(1) == 1
-    return np.where(sure, 1 + (first > 0), 1 + first + ties)
+    return np.where(sure, 1 + (first > 0.5), 1 + first + ties)
 
 
 def score_items(
