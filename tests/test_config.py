@@ -63,7 +63,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, near: st
         ({"answers": "many"}, "answers: a number of answers, paper-code or oracle was needed, but 'many' came"),
         ({"answers": 2.5}, r"answers: .* but 2.5 came"),
         ({"answers": True}, r"answers: .* but True came"),
-        ({"answers": -1}, "answers: whole numbers of 0 or more were needed, but -1 came"),
+        ({"answers": -1}, "answers: whole numbers of 1 or more were needed, but -1 came"),
         ({"subset": "half"}, "subset: paper or all was needed, but 'half' came"),
         ({"protocol": "inexact"}, "protocol: exact or paper-code was needed, but 'inexact' came"),
         ({"seeds": 0}, "seeds: at least 1 run a policy was needed, but 0 came"),

@@ -67,7 +67,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for key in LISTS:
             _check_list(key, getattr(self, key))
-        _check_least("answers", [value for value in self.answers if isinstance(value, int)], least=0)
+        _check_least("answers", [value for value in self.answers if isinstance(value, int)], least=1)
         _check_least("seeds", self.seeds, least=0)
         _check_least("batch", self.batch, least=1)
         for tau in self.tau:
