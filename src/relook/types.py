@@ -330,8 +330,7 @@ def _array(values: Any, where: str) -> NDArray[Any]:
 
 
 def _frozen(values: NDArray[Any]) -> NDArray[Any]:
-    # In C order nothing is copied, and a memory map stays one; in another, a row scores alone unlike among others.
-    view = np.ascontiguousarray(values).view()
+    view = np.ascontiguousarray(values).view()  # a row in any other order scores alone unlike among others
     view.flags.writeable = False
     return view
 
