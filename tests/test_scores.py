@@ -445,8 +445,9 @@ class TestScoreItems:
     def test_posteriors_on_disk(self, tmp_path: Path) -> None:
         posteriors = Posteriors(shares(np.random.default_rng(0), (50, 4)).astype(np.float32))
         np.save(tmp_path / "p.npy", posteriors.values[0])
-        mapped = Posteriors(np.load(tmp_path / "p.npy", mmap_mode="r"))
-        assert isinstance(mapped.values, np.memmap)
+        file = np.load(tmp_path / "p.npy", mmap_mode="r")
+        mapped = Posteriors(file)
+        assert np.shares_memory(mapped.values, file)
         labels = Labels(np.zeros(50, int), 4)
         assert bits(score_items(phi, labels, mapped)) == bits(score_items(phi, labels, posteriors))
 
