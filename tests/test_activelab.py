@@ -1,7 +1,7 @@
 """ActiveLab's ordering: against cleanlab itself, against a slow version, and its laws."""
 
 import contextlib
-import importlib.util
+import importlib
 import io
 import warnings
 from typing import Any
@@ -92,7 +92,6 @@ class TestAgainstCleanlab:
         expected = [*OF_GIVEN_LABELS[:2], (0.5 + 1 / 3) / 2, (0.9 + 1 / 3) / 2]
         np.testing.assert_allclose((2 * (1 - doubt) + 1 / 3) / 3, expected, atol=1e-15)
 
-    @pytest.mark.skipif(importlib.util.find_spec("cleanlab") is None, reason="cleanlab is not installed")
     @pytest.mark.parametrize("most", [1, 2, 3, 5])
     @pytest.mark.parametrize("seed", range(5))
     def test_agrees_with_cleanlab_itself(self, most: int, seed: int) -> None:
