@@ -12,6 +12,9 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 
 RECIPE := pyproject.toml constraints.txt
 
+# What the tests try: every optional part.
+PARTS := dev,dicom,hf
+
 .PHONY: help demo test check bench docs format browser clean
 
 help:
@@ -69,12 +72,12 @@ $(VENV)/.core: $(RECIPE) | $(BIN)/python
 
 $(VENV)/.dev: $(RECIPE) | $(BIN)/python
 	@echo "Installing relook and what its tests need into $(VENV) ..."
-	@$(PIP) -e ".[dev]"
+	@$(PIP) -e ".[$(PARTS)]"
 	@touch $(VENV)/.core $@
 
 $(VENV)/.docs: $(RECIPE) | $(VENV)/.dev
 	@echo "Installing what the pages need into $(VENV) ..."
-	@$(PIP) -e ".[dev,docs]"
+	@$(PIP) -e ".[$(PARTS),docs]"
 	@touch $@
 
 # A test that takes the `chromium` fixture draws a page in a real browser. It is tried once, by apt, where that needs no

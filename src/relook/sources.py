@@ -21,12 +21,30 @@ LABEL_NAMES = ("label", "given", "given_label", "class")
 """What a column of given labels may be called."""
 
 
+Answer = Literal["yes", "no", "missing"]
+"""What a mark of a multi-label file can be taken for, where one of its columns is asked as a question."""
+
+
 class Columns(msgspec.Struct, frozen=True):
-    """What a user says about a file: which column holds ids, which one labels, and which classes there are."""
+    """What a user says about a file: which column holds what, and which classes there are.
+
+    `question` names one column of a multi-label file, asked as yes or no; `blank` and `uncertain` say what its empty
+    cells and its -1 are taken for, which is never guessed. `numbers` are the columns that describe an item.
+    """
 
     id: str | None = None
     label: str | None = None
     classes: Names | None = None
+    annotator: str | None = None
+    text: str | None = None
+    files: Names | None = None
+    numbers: Names | None = None
+    split: str | None = None
+    group: str | None = None
+    source: str | None = None
+    question: str | None = None
+    blank: Answer | None = None
+    uncertain: Answer | None = None
 
 
 COLUMNS = Columns()

@@ -148,7 +148,7 @@ class Posteriors(msgspec.Struct, frozen=True, eq=False):
 class Dataset(msgspec.Struct, frozen=True, eq=False):
     """Items with the labels they came with and, in a simulation, their true label distributions.
 
-    `images[i]` is a uint8 array (H x W or H x W x 3), read when asked for; `features` is N x D.
+    `images[i]` is uint8 (H x W or H x W x 3), read when asked for; `features` is N x D; a group is, say, a patient.
     """
 
     name: str
@@ -158,19 +158,20 @@ class Dataset(msgspec.Struct, frozen=True, eq=False):
     truth: FloatArray | None = None
     features: FloatArray | None = None
     images: Sequence[Any] | None = None
+    texts: Sequence[str] | None = None
+    groups: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         if len(self.classes) != self.given.classes:
             raise BadInput(f"{self.name}: labels have {self.given.classes} classes, but {len(self.classes)} names came")
         for part, names in (("ids", self.ids), ("class names", self.classes)):
             if len(set(names)) != len(names):
-                raise BadInput(
-                    f"{self.name}: {part} must differ, but {_first_double(names)!r} comes twice; make them unique"
-                )
-        for part in ("ids", "truth", "features", "images"):
-            column = getattr(self, part)
-            if column is not None and len(column) != len(self.given):
-                raise BadInput(f"{self.name}: {len(self.given)} items have labels, but {part} holds {len(column)}")
+                double = next(name for name, times in Counter(names).items() if times > 1)
+                raise BadInput(f"{self.name}: {part} must differ, but {double!r} comes twice; make them unique")
+        for part in ("ids", "truth", "features", "images", "texts", "groups"):
+            held = len(self.given) if getattr(self, part) is None else len(getattr(self, part))
+            if held != len(self.given):
+                raise BadInput(f"{self.name}: {len(self.given)} items have labels, but {part} holds {held}")
         if self.truth is not None:
             msgspec.structs.force_setattr(self, "truth", true_distribution(self.truth, len(self.classes)))
 
@@ -386,15 +387,11 @@ def _check_probabilities(rows: FloatArray, *, model: int, first: int) -> None:
         raise BadInput(
             f"posteriors: probabilities cannot be negative, but {where} holds {_shown(rows[row])}; were logits passed?"
         )
-    raise BadInput(
-        f"posteriors: rows must be probabilities, but {where} sums to {totals[row]:.3f}; were logits passed?"
-    )
-
-
-def _first_double(ids: Sequence[str]) -> str:
-    return next((name for name, times in Counter(ids).items() if times > 1), "")
+    came = f"{where} sums to {totals[row]:.3f}"
+    raise BadInput(f"posteriors: rows must be probabilities, but {came}; were logits passed?")
 
 
 def _shown(row: NDArray[Any]) -> str:
-    values = [f"{value:.4g}" for value in np.atleast_1d(row)[:6]]
-    return "[" + ", ".join(values) + (", ...]" if np.size(row) > 6 else "]")
+    return (
+        "[" + ", ".join(f"{value:.4g}" for value in np.atleast_1d(row)[:6]) + ("]" if np.size(row) <= 6 else ", ...]")
+    )

@@ -1,0 +1,320 @@
+"""An imported set: a folder with a table of items, one of answers, and a manifest that says where all came from.
+
+It is written whole or not at all: everything is made in a folder beside it, which then takes its name. Importing the
+same source again changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from relook import __version__, pictures
+from relook.collection import GIVEN, NUMBER, Collection, Form
+from relook.errors import BadInput
+from relook.sources import Names, counted, listed
+from relook.types import Dataset, FloatArray
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SCHEMA = 1
+MANIFEST, ITEMS, ANSWERS = "manifest.json", "items.parquet", "answers.parquet"
+IMAGES, CONFLICTS = "images", "conflicts.csv"
+
+VECTORS = ("embeddings", "probabilities")
+"""What may come along with a row an item: `embeddings.npy`, `probabilities.npy`; a row of NaN where it is missing."""
+
+Step = Callable[[], object]
+
+
+class SourceFile(msgspec.Struct, frozen=True):
+    """A file that was read: where it lay, how long it is, and its SHA-256."""
+
+    path: str
+    bytes: int
+    hash: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What an imported set is and where it came from.
+
+    `root` is the folder that the paths of images start from: none for images that lie in the set itself. `hashes` are
+    the SHA-256 of the files beside the manifest.
+    """
+
+    schema: int = SCHEMA
+    software: str = __version__
+    name: str
+    content: str
+    classes: Names
+    items: int
+    answers: int
+    form: Form
+    sources: tuple[SourceFile, ...] = ()
+    root: str | None = None
+    hashes: dict[str, str] = {}
+    facts: Names = ()
+
+
+class Origin(msgspec.Struct, frozen=True, eq=False):
+    """What a collection is imported with: the files it was read from, the folder its images lie in, and its vectors."""
+
+    sources: tuple[SourceFile, ...] = ()
+    root: Path | None = None
+    vectors: Mapping[str, FloatArray] = {}
+
+
+UNKNOWN = Origin()
+"""A collection that was made in memory."""
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """An imported set on disk; its tables are read when they are asked for."""
+
+    folder: Path
+    manifest: Manifest
+
+    def __len__(self) -> int:
+        return self.manifest.items
+
+    @property
+    def root(self) -> Path:
+        """The folder that the paths of images start from."""
+        return self.folder / IMAGES if self.manifest.root is None else Path(self.manifest.root)
+
+    def items(self, split: str | None = None) -> pl.LazyFrame:
+        """Return the table of items, or those of one split, with the number of their row as `item`."""
+        import polars as pl
+
+        table = pl.scan_parquet(self.folder / ITEMS).with_row_index("item")
+        if split is None:
+            return table
+        if "split" not in table.collect_schema().names():
+            raise BadInput(f"{self.folder}: a column of splits was needed for --split, but it has none; leave it out")
+        known = table.select("split").unique().collect()["split"].drop_nulls().sort().to_list()
+        if split not in known:
+            raise BadInput(
+                f"{self.folder}: the name of a split was needed ({listed(known)}), but {split!r} came; "
+                "check the spelling"
+            )
+        return table.filter(pl.col("split") == split)
+
+    def collection(self, split: str | None = None) -> Collection:
+        """Return what the set, or one split of it, holds."""
+        import polars as pl
+
+        items, answers = self.items(split), pl.read_parquet(self.folder / ANSWERS)
+        rows = items.select("item", "id").collect()
+        if split is not None:
+            renumbered = rows.select("item").with_row_index("row")
+            answers = answers.join(renumbered, on="item", maintain_order="left").drop("item").rename({"row": "item"})
+        return Collection(
+            source=str(self.folder),
+            form=self.manifest.form,
+            classes=self.manifest.classes,
+            ids=rows["id"],
+            answers=answers,
+            items=items.drop("item", "bytes", "hash", strict=False),
+            facts=self.manifest.facts,
+        )
+
+    def vectors(self, name: str, split: str | None = None) -> FloatArray | None:
+        """Return the embeddings or the probabilities that came along, mapped from the disk, or None."""
+        path = self.folder / f"{name}.npy"
+        if not path.is_file():
+            return None
+        values: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
+        return values if split is None else values[self.items(split).select("item").collect()["item"].to_numpy()]
+
+    def dataset(self, split: str | None = None) -> Dataset:
+        """Return the set, or one split of it, as what is ranked and simulated on; images are opened when looked at."""
+        found = self.collection(split)
+        columns = found.columns
+        parts: dict[str, Any] = {}
+        if "files" in columns:
+            files = self.items(split).select("files").collect()["files"].to_list()
+            parts["images"] = LinkedImages(self.root, files)
+        numbers = [name for name in columns if name.startswith(NUMBER)]
+        if numbers:
+            parts["features"] = self.items(split).select(numbers).collect().to_numpy()
+        for part, column in (("texts", "text"), ("groups", "group")):
+            if column in columns:
+                parts[part] = self.items(split).select(column).collect()[column].fill_null("").to_list()
+        return Dataset(self.manifest.name, found.classes, found.ids.to_list(), found.labels(), **parts)
+
+
+class LinkedImages:
+    """The first image of each item, opened when it is looked at."""
+
+    __slots__ = ("_files", "_root")
+
+    def __init__(self, root: Path, files: Sequence[Sequence[str]]) -> None:
+        self._root, self._files = root, files
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __getitem__(self, item: int) -> NDArray[np.uint8]:
+        if not self._files[item]:
+            raise BadInput(f"images: item {item} was to be shown, but it has no image; leave it out")
+        return pictures.eight_bit(self._root / self._files[item][0])
+
+
+def source_file(path: Path) -> SourceFile:
+    """Return a file's place, length and SHA-256."""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return SourceFile(str(path), path.stat().st_size, digest)
+
+
+def read(folder: Path) -> Imported:
+    """Return the imported set of a folder."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise BadInput(f"{folder}: an imported set was needed, but it has no {MANIFEST}; make one with relook import")
+    try:
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: a manifest was needed, but it is none ({error}); import the source again") from None
+    if manifest.schema > SCHEMA:
+        raise BadInput(
+            f"{path}: a set of schema {SCHEMA} at most was needed, but relook {manifest.software} made one of "
+            f"{manifest.schema}; install a newer relook"
+        )
+    return Imported(folder, manifest)
+
+
+def verify(found: Imported) -> None:
+    """Refuse a set whose files are not those that its manifest tells of."""
+    for name, expected in found.manifest.hashes.items():
+        path = found.folder / name
+        if not path.is_file() or source_file(path).hash != expected:
+            came = "others came" if path.is_file() else "it is gone"
+            raise BadInput(f"{path}: the bytes that were imported were needed, but {came}; import the source again")
+
+
+def write(
+    found: Collection, folder: Path, *, origin: Origin = UNKNOWN, step: Step | None = None
+) -> tuple[Imported, bool]:
+    """Write an imported set, whole or not at all, and say whether anything changed.
+
+    A folder that holds the very same set already is left as it is; one that holds anything else is refused.
+    """
+    _check_target(folder)
+    with _beside(folder) as made:
+        manifest = _written(found, made, origin=origin, step=step)
+        manifest = msgspec.structs.replace(manifest, name=folder.name)
+        (made / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+        if folder.exists() and any(folder.iterdir()):
+            there = read(folder)
+            if there.manifest.hashes != manifest.hashes or there.manifest.classes != manifest.classes:
+                raise BadInput(
+                    f"{folder}: a new folder was needed, but another set is there already; remove it, or name another"
+                )
+            return there, False
+        _synced(made)
+        with suppress(FileNotFoundError):
+            folder.rmdir()
+        made.rename(folder)
+    return Imported(folder, manifest), True
+
+
+def _check_target(folder: Path) -> None:
+    if folder.is_file():
+        raise BadInput(f"{folder}: a folder to write to was needed, but a file is there; name another")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
+        raise BadInput(f"{folder}: a new or empty folder was needed, but it holds other files; name another")
+    if not folder.absolute().parent.is_dir():
+        raise BadInput(f"{folder}: a folder that is there was needed for {folder.name}; make {folder.parent} first")
+
+
+@contextmanager
+def _beside(folder: Path) -> Iterator[Path]:
+    """Make a folder beside the one that is wanted, and leave nothing of it behind where what follows fails."""
+    made = folder.absolute().with_name(f".{folder.name}-{os.getpid()}")
+    made.mkdir()
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _written(found: Collection, folder: Path, *, origin: Origin, step: Step | None) -> Manifest:
+    items = _with_files(found, folder, origin=origin, step=step)
+    items.sink_parquet(folder / ITEMS)
+    found.answers.write_parquet(folder / ANSWERS)
+    for name, values in origin.vectors.items():
+        np.save(folder / f"{name}.npy", values, allow_pickle=False)
+    facts = found.facts + _conflicts(found, folder)
+    beside = sorted(path for path in folder.iterdir() if path.is_file())
+    return Manifest(
+        name=folder.name,
+        content=found.content,
+        classes=found.classes,
+        items=len(found),
+        answers=len(found.answers),
+        form=found.form,
+        sources=origin.sources,
+        root=None if origin.root is None or found.pictures is not None else str(origin.root.absolute()),
+        hashes={path.name: source_file(path).hash for path in beside},
+        facts=facts,
+    )
+
+
+def _with_files(found: Collection, folder: Path, *, origin: Origin, step: Step | None) -> pl.LazyFrame:
+    """Return the items with size and hash of every image; those that are no ordinary files are written out first."""
+    import polars as pl
+
+    root = folder / IMAGES
+    if found.pictures is not None:
+        root.mkdir()
+        names = [list(found.pictures.write(item, root)) for item in range(len(found))]
+    elif "files" in found.columns:
+        root = Path() if origin.root is None else origin.root
+        names = found.items.select("files").collect()["files"].to_list()
+    else:
+        return found.items
+    sizes, hashes = pictures.linked(root, names, step=step)
+    kinds = {"files": pl.List(pl.String), "bytes": pl.List(pl.Int64), "hash": pl.List(pl.String)}
+    columns: dict[str, list[Any]] = {"files": names, "bytes": sizes, "hash": hashes}
+    added = pl.DataFrame([pl.Series(name, columns[name], dtype=kind) for name, kind in kinds.items()])
+    return pl.concat([found.items.drop("files", strict=False), added.lazy()], how="horizontal")
+
+
+def _conflicts(found: Collection, folder: Path) -> Names:
+    """List identical items whose given labels differ, and say how many there are."""
+    import polars as pl
+
+    known = pl.scan_parquet(folder / ITEMS)
+    alike = next((name for name in ("hash", "text") if name in known.collect_schema().names()), None)
+    if alike is None:
+        return ()
+    same = pl.col(alike).list.join(" ") if alike == "hash" else pl.col(alike)
+    items = known.select("id", same=same).with_row_index("item")
+    given = found.answers.lazy().filter(pl.col("annotator") == GIVEN).select("item", "label")
+    both = items.join(given, on="item", maintain_order="left").filter(pl.col("same").is_not_null())
+    differ = both.filter(pl.col("label").n_unique().over("same") > 1)
+    listing = differ.select("same", "id", given="label").sort("same", "id").collect()
+    if not listing.height:
+        return ()
+    listing.rename({"same": alike}).write_csv(folder / CONFLICTS)
+    groups = listing["same"].n_unique()
+    return (f"Identical items with different labels: {counted(groups, alike)}, listed in {CONFLICTS}.",)
+
+
+def _synced(folder: Path) -> None:
+    """Have the disk hold what was written before its folder gets the name that others look for."""
+    for path in folder.iterdir():
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
