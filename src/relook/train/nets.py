@@ -112,3 +112,8 @@ def _unit(inputs: int, channels: int, size: int, stride: int = 1) -> list[nn.Mod
 def _shortcut(inputs: int, channels: int, stride: int) -> nn.Module:
     same = inputs == channels and stride == 1
     return nn.Identity() if same else nn.Sequential(*_unit(inputs, channels, 1, stride))
+
+
+def head(inputs: int, hidden: int, out: int) -> nn.Sequential:
+    """Return the two layers that self-supervised methods put on top of an encoder, and take away afterwards."""
+    return nn.Sequential(nn.Linear(inputs, hidden), nn.BatchNorm1d(hidden), nn.ReLU(True), nn.Linear(hidden, out))
