@@ -124,7 +124,10 @@ class Collection(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         return f"{self.source}, {row} (id {self.ids[item]})"
 
     def labels(self) -> Labels:
-        """Return the labels by number: one class an item (-1: none), or N x C counts where an item has several."""
+        """Return the labels by number: one class an item (-1: none), or N x C counts where an item has several.
+
+        Beside counts stands what `given` said of each item, which decides a tie.
+        """
         items, numbers = self.answers["item"].to_numpy(), self.answers["label"].to_physical().to_numpy()
         times = self.answers["count"].to_numpy() if "count" in self.answers.columns else None
         counts = np.bincount(items, weights=times, minlength=len(self))
@@ -132,9 +135,13 @@ class Collection(msgspec.Struct, frozen=True, eq=False, kw_only=True):
             given = np.full(len(self), -1)
             given[items] = numbers
             return Labels(given, len(self.classes))
+        first = (self.answers["annotator"].cast(str) == GIVEN).fill_null(value=False).to_numpy()
+        came_with = np.full(len(self), -1)
+        came_with[items[first]] = numbers[first]
         cells = items.astype(np.int64) * len(self.classes) + numbers
         table = np.bincount(cells, weights=times, minlength=len(self) * len(self.classes))
-        return Labels(table.reshape(len(self), -1).astype(np.int32), len(self.classes))
+        counts = table.reshape(len(self), -1).astype(np.int32)
+        return Labels(counts, len(self.classes), came_with=came_with)
 
 
 def in_order(names: Sequence[str]) -> Names:

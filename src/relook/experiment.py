@@ -56,7 +56,7 @@ class World(msgspec.Struct, frozen=True, eq=False):
     @property
     def wrong(self) -> int:
         """Items whose given label is not the true class."""
-        return int((self.dataset.given.majority() != self.dataset.true_class).sum())
+        return int((self.dataset.given.label() != self.dataset.true_class).sum())
 
     def inputs(self) -> dict[str, str | None]:
         """Return the hashes of what the simulations depend on."""
@@ -221,7 +221,7 @@ def oracle_need(world: World, seeds: Sequence[int], *, settle: str = "paper") ->
     It is the mean over the seeds, rounded up. Not all of these labels come out right: the crowd errs, and an oracle
     that asked until all are right would never end on items whose crowd is evenly split.
     """
-    wrong = np.flatnonzero(world.dataset.given.majority() != world.dataset.true_class)
+    wrong = np.flatnonzero(world.dataset.given.label() != world.dataset.true_class)
     if not len(wrong):
         return 0
     given = world.dataset.given.given[wrong]

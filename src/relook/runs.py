@@ -19,7 +19,7 @@ from relook.curves import Curve, difficult
 from relook.errors import BadInput
 from relook.metrics import answers_per_item, kinds
 from relook.simulation import Run
-from relook.types import Dataset, FloatArray, IntArray, majority
+from relook.types import Dataset, FloatArray, IntArray
 
 Matrix = tuple[tuple[float, ...], ...]
 """Items by true class (rows) and label (columns)."""
@@ -180,7 +180,7 @@ def confusions(truth: FloatArray, labels: IntArray) -> dict[str, Matrix]:
 
 def described(dataset: Dataset) -> Extra:
     """Return what a report says of the data set itself."""
-    given = {} if dataset.truth is None else confusions(np.asarray(dataset.truth), majority(dataset.given.given_counts))
+    given = {} if dataset.truth is None else confusions(np.asarray(dataset.truth), dataset.given.label())
     return Extra(dataset.name, len(dataset), tuple(dataset.classes), given)
 
 

@@ -58,7 +58,7 @@ def pictured(
     if dataset.images is None:
         raise BadInput(f"{dataset.name}: a gallery needs images, but this set has none; load it with images")
     noisy, hard = (score_items(score, dataset.given, posteriors) for score in (noisiness, ambiguity))
-    given, mean = dataset.given.majority(), posteriors.mean()
+    given, mean = dataset.given.label(), posteriors.mean()
     tiles = []
     for rank, item in zip(ranks.tolist(), items.tolist(), strict=True):
         truth = None if dataset.truth is None else _shares(dataset.truth[item])
@@ -100,7 +100,7 @@ def _faults(dataset: Dataset, items: NDArray[Any]) -> tuple[float | None, float 
     """Return which share of some items has a wrong label, and which is difficult, where the truth is known."""
     if dataset.truth is None:
         return None, None
-    wrong = dataset.given.majority()[items] != dataset.true_class[items]
+    wrong = dataset.given.label()[items] != dataset.true_class[items]
     return float(wrong.mean()), float(difficult(dataset.truth[items]).mean())
 
 
