@@ -1,0 +1,149 @@
+"""A set as it leaves: its items beside the label of each one and what speaks for it, in blocks of rows."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+import numpy as np
+
+from relook.campaign import Campaign
+from relook.collection import Collection, Form
+from relook.errors import BadInput
+from relook.events import Event
+from relook.evidence import STATUSES, Evidence, Played, evidence
+from relook.imported import Imported
+from relook.sources import Names
+from relook.streams import ROWS
+from relook.types import FloatArray, IntArray, Posteriors
+
+if TYPE_CHECKING:
+    import polars as pl
+
+JOINED = ";"
+"""What stands between the paths of an item with several images, in one cell."""
+
+
+class Cleaned(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """A set, its evidence, the folder that the paths of images start from, and each item's priority where it is ranked.
+
+    `files` says how images leave: as links, which take no room, or as copies. `step` is called with numbers of rows.
+
+    >>> from relook.types import Labels
+    >>> from relook.policies import named
+    >>> found = cleaned(Campaign(Labels([0, 1], 2), named("random"), budget=1))
+    >>> found.labels(found.evidence.final).to_list(), found.evidence.rule
+    (['0', '1'], 'vote')
+    """
+
+    found: Collection
+    evidence: Evidence
+    root: Path | None = None
+    priority: FloatArray | None = None
+    files: Literal["link", "copy"] = "link"
+    step: Callable[[int], object] | None = None
+
+    def __len__(self) -> int:
+        return len(self.evidence)
+
+    @property
+    def classes(self) -> Names:
+        """Names of the classes."""
+        return self.evidence.classes
+
+    def labels(self, numbers: IntArray) -> pl.Series:
+        """Return the names of classes, and nothing where there is none."""
+        import polars as pl
+
+        named = pl.Series(self.classes, dtype=pl.Enum(self.classes)).gather(np.maximum(numbers, 0))
+        return named.set(pl.Series(numbers < 0, dtype=pl.Boolean), None)
+
+    def statuses(self, items: slice) -> pl.Series:
+        """Return the words for the status of some items."""
+        import polars as pl
+
+        return pl.Series(STATUSES, dtype=pl.Enum(STATUSES)).gather(self.evidence.status[items])
+
+    def places(self) -> IntArray | None:
+        """Return the place of each item in the ranking, 1 for the first, or None where there is none."""
+        if self.priority is None:
+            return None
+        places = np.empty(len(self), np.int64)
+        places[np.argsort(-self.priority, kind="stable")] = np.arange(1, len(self) + 1)
+        return places
+
+    def blocks(self, columns: Sequence[str] = (), *, rows: int = ROWS) -> Iterator[tuple[slice, pl.DataFrame]]:
+        """Yield the items' ids and some of their columns in blocks, each with the numbers of its rows."""
+        low = 0
+        chosen = self.found.items.select("id", *columns)
+        for batch in chosen.collect_batches(chunk_size=rows, maintain_order=True):
+            for block in batch.iter_slices(rows):
+                yield slice(low, low + block.height), block
+                low += block.height
+                if self.step is not None:
+                    self.step(block.height)
+
+    def named(self, *, rows: int = ROWS) -> Iterator[tuple[slice, pl.DataFrame]]:
+        """Yield ids in blocks and, where there are images, the paths of each item's as one text."""
+        import polars as pl
+
+        paths = [name for name in ("files",) if name in self.found.columns]
+        for items, block in self.blocks(paths, rows=rows):
+            yield items, block.select("id", *(pl.col(name).list.join(JOINED).alias("path") for name in paths))
+
+    def place(self, name: str, target: Path) -> None:
+        """Put an image into a folder that is being made: a link where that can be, else a copy."""
+        source = (self.root or Path()) / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            if self.files == "link":
+                with suppress(OSError):
+                    target.hardlink_to(source.resolve(strict=True))
+                    return
+            shutil.copyfile(source, target)
+        except OSError as error:
+            raise BadInput(
+                f"{source}: the image of an item was needed, but it cannot be taken along ({error.strerror}); put it "
+                "back, or import the source again"
+            ) from None
+
+
+def cleaned(
+    source: Imported | Collection | Campaign | Played,
+    *,
+    events: Sequence[Event] = (),
+    posteriors: Posteriors | None = None,
+    rule: str = "vote",
+    split: str | None = None,
+) -> Cleaned:
+    """Return a set, a campaign, or a set with the events of its campaign, as it leaves.
+
+    A split is cut out last: a campaign may have asked about all of the set.
+    """
+    if isinstance(source, Imported):
+        whole = source.collection()
+        known = evidence(whole, events=events, posteriors=posteriors, rule=rule)
+        if split is None:
+            return Cleaned(found=whole, evidence=known, root=source.root)
+        rows = source.items(split).select("item").collect()["item"].to_numpy().astype(np.int64)
+        return Cleaned(found=source.collection(split), evidence=known.part(rows), root=source.root)
+    if split is not None:
+        raise BadInput("export: an imported set was needed for --split, but none came; import the source, or leave it")
+    known = evidence(source, events=events, posteriors=posteriors, rule=rule)
+    return Cleaned(found=source if isinstance(source, Collection) else _bare(known), evidence=known)
+
+
+def _bare(known: Evidence) -> Collection:
+    """Return the items of a campaign that is known by numbers alone."""
+    return Collection(
+        source="campaign",
+        form=Form("frame"),
+        classes=known.classes,
+        ids=known.ids,
+        items=known.ids.to_frame("id").lazy(),
+        answers=known.answers.drop("instead", "ranking").filter(known.answers["label"].is_not_null()),
+    )

@@ -1,0 +1,90 @@
+"""What a cleaned set leaves as: the form it came in, tables for people and programs, or what other packages read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from relook import __version__, streams
+from relook.cleaned import Cleaned
+from relook.errors import BadInput
+from relook.evidence import RULES
+from relook.exports import answers, changes, crowds, folders, huggingface, items
+from relook.whole import Over, check_target, whole
+
+FOLDER = ("",)
+"""What the name of a folder ends in: nothing."""
+
+
+class Form(msgspec.Struct, frozen=True):
+    """A form to leave in: what writes it, what the name of its file may end in, and whom it is for."""
+
+    write: Callable[[Cleaned, Path], None]
+    suffixes: tuple[str, ...]
+    meaning: str
+
+
+FORMS: Mapping[str, Form] = MappingProxyType(
+    {
+        "items": Form(items.write, streams.SUFFIXES, "a row an item: given and final label, and what speaks for it"),
+        "answers": Form(answers.write, streams.SUFFIXES, "a row an answer: who, what, when, under which ranking"),
+        "changes": Form(changes.write, streams.SUFFIXES, "only the items whose label changed"),
+        "cleanlab": Form(crowds.write_cleanlab, streams.SUFFIXES, "a row an item, a column an annotator"),
+        "crowd-kit": Form(crowds.write_crowd_kit, streams.SUFFIXES, "a row an answer: task, worker, label"),
+        "counts": Form(crowds.write_counts, (".npy",), "N x C counts of votes"),
+        "huggingface": Form(huggingface.write, FOLDER, "a folder that datasets.load_dataset opens"),
+        "folder": Form(folders.write, FOLDER, "images in a folder a class"),
+    }
+)
+"""The forms by their names."""
+
+
+def write(
+    found: Cleaned, to: str | Path, *, form: str = "items", sources: Sequence[Path] = (), over: Over = "own"
+) -> None:
+    """Write a cleaned set, whole or not at all, with a note beside it of what it is and by which rule.
+
+    >>> import tempfile
+    >>> from relook import Labels, named
+    >>> from relook.campaign import Campaign
+    >>> from relook.cleaned import cleaned
+    >>> campaign = Campaign(Labels([0, 1], 2), named("random"), budget=1)
+    >>> to = Path(tempfile.mkdtemp(), "items.csv")
+    >>> write(cleaned(campaign), to)
+    >>> to.read_text().splitlines()[1]
+    '0,0,0,unseen,0,1,0,vote'
+    """
+    target = Path(to)
+    chosen = _form(form, target)
+    check_target(target, sources=sources, over=over)
+    with whole(target, _note(found, form)) as draft:
+        chosen.write(found, draft)
+
+
+def _form(name: str, target: Path) -> Form:
+    if name not in FORMS:
+        raise BadInput(f"export: one of the forms {', '.join(FORMS)} was needed, but {name!r} came; name one with --as")
+    form, suffix = FORMS[name], target.suffix.lower()
+    if form.suffixes != FOLDER and suffix not in form.suffixes:
+        raise BadInput(
+            f"{target}: a file that ends in {', '.join(form.suffixes)} was needed for --as {name}, but it ends in "
+            f"{suffix or 'nothing'}; name one with --to"
+        )
+    return form
+
+
+def _note(found: Cleaned, form: str) -> dict[str, object]:
+    known = found.evidence
+    return {
+        "software": f"relook {__version__}",
+        "source": found.found.source,
+        "form": form,
+        "rule": known.rule,
+        "meaning": f"final is {RULES[known.rule]}",
+        "classes": list(known.classes),
+        "items": len(known),
+        "changed": len(known.changed),
+    }

@@ -1,0 +1,111 @@
+"""Answers as packages about crowds take them: cleanlab's wide frame, crowd-kit's long one, and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from relook import streams
+from relook.cleaned import Cleaned
+from relook.errors import BadInput
+from relook.streams import ROWS, Stream
+from relook.types import IntArray, blocks
+
+if TYPE_CHECKING:
+    import polars as pl
+
+NOBODY = "answer "
+"""People without a name are numbered within an item: the first is `answer 1`."""
+
+_CELLS = 1 << 22
+
+
+class _Votes(msgspec.Struct, frozen=True, eq=False):
+    """Votes in the order of their items: item, column of who gave it, and class, by number; and the columns' names."""
+
+    items: IntArray
+    people: IntArray
+    labels: IntArray
+    names: list[str]
+
+
+def write_cleanlab(found: Cleaned, path: Path) -> None:
+    """Write a row an item and a column an annotator: classes by number, nothing where nobody answered."""
+    streams.write(_wide(found), path)
+
+
+def write_crowd_kit(found: Cleaned, path: Path) -> None:
+    """Write a row an answer: task, worker, label."""
+    import polars as pl
+
+    schema = {"task": pl.String, "worker": pl.String, "label": pl.Enum(found.classes)}
+    streams.write(Stream(schema, lambda: _long(found)), path)
+
+
+def write_counts(found: Cleaned, path: Path) -> None:
+    """Write N x C counts of votes, the given label's among them, as npy; rows are in the order of the items."""
+    shape = len(found), len(found.classes)
+    with path.open("wb") as file:
+        header = {"descr": "<i4", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in blocks(*shape):
+            file.write(np.ascontiguousarray(found.evidence.counts(block), "<i4").tobytes())
+
+
+def _votes(found: Cleaned) -> _Votes:
+    """Return every vote on its own: so many of one class that nobody in particular gave are as many rows."""
+    import polars as pl
+
+    told = found.evidence.answers.filter(pl.col("label").is_not_null()).sort("item", maintain_order=True)
+    told = told.select("item", pl.col("annotator").cast(pl.String), pl.col("label").to_physical(), "count")
+    told = told.with_columns(pl.col("count").fill_null(1))
+    if told["count"].max() not in (None, 1):
+        told = told.select(pl.exclude("count").repeat_by("count").explode())
+    nobody = pl.lit(NOBODY) + (pl.col("annotator").is_null().cum_sum().over("item")).cast(pl.String)
+    people = told.with_columns(who=pl.coalesce("annotator", nobody))["who"]
+    names = people.unique(maintain_order=True)
+    columns = people.cast(pl.Enum(names)).to_physical().to_numpy()
+    return _Votes(told["item"].to_numpy(), columns, told["label"].to_numpy(), names.to_list())
+
+
+def _long(found: Cleaned) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    votes = _votes(found)
+    names = pl.Series(votes.names, dtype=pl.String)
+    for low in range(0, len(votes.items), ROWS):
+        some = slice(low, low + ROWS)
+        ids, people = found.evidence.ids.gather(votes.items[some]), names.gather(votes.people[some])
+        yield pl.DataFrame({"task": ids, "worker": people, "label": found.labels(votes.labels[some].astype(np.int64))})
+
+
+def _wide(found: Cleaned) -> Stream:
+    import polars as pl
+
+    votes = _votes(found)
+    if "id" in votes.names:
+        raise BadInput(
+            "export: a column of ids was needed beside one for each annotator, but one of them is called 'id'; rename "
+            "them, or take --as crowd-kit"
+        )
+    schema: dict[str, Any] = {"id": pl.String} | dict.fromkeys(votes.names, pl.Int32)
+    return Stream(schema, lambda: _wide_blocks(found, votes))
+
+
+def _wide_blocks(found: Cleaned, votes: _Votes) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    width = len(votes.names)
+    rows = max(1, min(ROWS, _CELLS // max(width, 1)))
+    for low in range(0, len(found), rows):
+        ids = found.evidence.ids.slice(low, rows)
+        inside = slice(*np.searchsorted(votes.items, (low, low + len(ids))))
+        cells = np.full((width, len(ids)), -1, np.int32)
+        cells[votes.people[inside], votes.items[inside].astype(np.int64) - low] = votes.labels[inside]
+        columns = {name: pl.Series(row) for name, row in zip(votes.names, cells, strict=True)}
+        told = pl.DataFrame(columns).with_columns(pl.all().replace(-1, None)) if columns else pl.DataFrame()
+        yield pl.DataFrame({"id": ids}).hstack(told)
