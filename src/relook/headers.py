@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, NoReturn
 
@@ -75,10 +75,8 @@ def header(content: bytes, *, place: str) -> Header:
     >>> header(file.getvalue(), place="a.png")
     Header(kind='PNG', width=3, height=2, pages=1)
     """
-    for magic, parse in _PARSERS.items():
-        if content.startswith(magic):
-            break
-    else:
+    parse = next((parse for magic, parse in _PARSERS.items() if content.startswith(magic)), None)
+    if parse is None:
         raise BadInput(
             f"{place}: a PNG, JPEG, WebP or TIFF image was needed, but {_came(content)} came; save it as one of these"
         )
@@ -117,7 +115,7 @@ def _after_frame(content: bytes, place: str) -> tuple[int, Header]:
     at = 2
     for _ in range(_SEGMENTS):
         if content[at] != 0xFF:
-            _unsound(place, "JPEG", f"byte {at:,} begins no segment")
+            _unsound(place, "JPEG", why=f"byte {at:,} begins no segment")
         marker = content[at + 1]
         if marker == 0xFF:
             at += 1
@@ -126,24 +124,24 @@ def _after_frame(content: bytes, place: str) -> tuple[int, Header]:
         elif marker in _FRAMES_OF_JPEG:
             bits, height, width, parts = struct.unpack_from(">BHHB", content, at + 4)
             if bits != 8 or parts not in (1, 3, 4):
-                _unsound(place, "JPEG", f"it has {parts} colours of {bits} bits, not 1, 3 or 4 of 8")
+                _unsound(place, "JPEG", why=f"it has {parts} colours of {bits} bits, not 1, 3 or 4 of 8")
             return at + 10, Header("JPEG", width, height)
         elif marker in _OTHER_FRAMES or marker in (0xD9, 0xDA):
-            _unsound(place, "JPEG", f"its frame is of another kind (marker {marker:X})")
+            _unsound(place, "JPEG", why=f"its frame is of another kind (marker {marker:X})")
         else:
             length = content[at + 2] << 8 | content[at + 3]
             if length < 2:
-                _unsound(place, "JPEG", f"a segment at byte {at:,} has no length")
+                _unsound(place, "JPEG", why=f"a segment at byte {at:,} has no length")
             at += 2 + length
-    return _unsound(place, "JPEG", f"it has more than {_SEGMENTS:,} segments before its frame")
+    return _unsound(place, "JPEG", why=f"it has more than {_SEGMENTS:,} segments before its frame")
 
 
 def _png(content: bytes, place: str) -> Header:
     length, name, width, height, bits, colours = struct.unpack_from(">I4sIIBB", content, 8)
     if length != 13 or name != b"IHDR" or zlib.crc32(content[12:29]) != struct.unpack_from(">I", content, 29)[0]:
-        _unsound(place, "PNG", "it does not begin with a header")
+        _unsound(place, "PNG", why="it does not begin with a header")
     if bits not in _DEPTHS_OF_PNG.get(colours, ()):
-        _unsound(place, "PNG", f"it has {bits} bits of colour type {colours}")
+        _unsound(place, "PNG", why=f"it has {bits} bits of colour type {colours}")
     at, frames = 33, 1
     for _ in range(_SEGMENTS):
         length, name = struct.unpack_from(">I4s", content, at)
@@ -153,7 +151,7 @@ def _png(content: bytes, place: str) -> Header:
             frames = struct.unpack_from(">I", content, at + 8)[0]
         at += 12 + length
     if name != b"IDAT":
-        _unsound(place, "PNG", "it holds no pixels")
+        _unsound(place, "PNG", why="it holds no pixels")
     if frames > 1:
         _animated(place)
     if not content.endswith(_LAST_OF_PNG) and content.find(_LAST_OF_PNG, at) < 0:
@@ -164,7 +162,7 @@ def _png(content: bytes, place: str) -> Header:
 def _webp(content: bytes, place: str) -> Header:
     length, name, kind = struct.unpack_from("<I4s4s", content, 4)
     if name != b"WEBP":
-        _unsound(place, "WebP", f"it is RIFF of another kind ({name.decode('latin-1')!r})")
+        _unsound(place, "WebP", why=f"it is RIFF of another kind ({name.decode('latin-1')!r})")
     if len(content) < length + 8:
         _cut(place, f"a WebP of {length + 8:,} bytes was announced, {len(content):,} came")
     if kind == b"VP8X":
@@ -177,7 +175,7 @@ def _webp(content: bytes, place: str) -> Header:
     elif kind == b"VP8 " and content[23:26] == b"\x9d\x01\x2a":
         width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", content, 26))
     else:
-        _unsound(place, "WebP", "it does not begin with an image")
+        _unsound(place, "WebP", why="it does not begin with an image")
     return Header("WEBP", width, height)
 
 
@@ -185,26 +183,31 @@ def _tiff(content: bytes, place: str) -> Header:
     order = "<" if content.startswith(b"II") else ">"
     (start,) = struct.unpack_from(f"{order}I", content, 4)
     (count,) = struct.unpack_from(f"{order}H", content, start)
-    tags: dict[int, NDArray[np.int64]] = {}
-    for at in range(start + 2, start + 2 + 12 * count, 12):
-        tag, kind, number = struct.unpack_from(f"{order}HHI", content, at)
-        if tag in _TAGS and kind in _NUMBERS_OF_TIFF and number:
-            if number > _PIECES:
-                _unsound(place, "TIFF", f"it has {number:,} pieces")
-            one = np.dtype(f"{order}{_NUMBERS_OF_TIFF[kind]}")
-            inside = number * one.itemsize <= 4
-            (there,) = (at + 8,) if inside else struct.unpack_from(f"{order}I", content, at + 8)
-            tags[tag] = np.frombuffer(content, one, number, there).astype(np.int64)
+    end = start + 2 + 12 * count
+    tags = dict(_tags(content, place, order=order, entries=range(start + 2, end, 12)))
     if _WIDTH not in tags or _HEIGHT not in tags:
-        _unsound(place, "TIFF", "its width or height is missing")
+        _unsound(place, "TIFF", why="its width or height is missing")
     _check_samples(place, tags)
     for begins, lengths in _PLACES:
         if begins in tags and lengths in tags:
             several = min(len(tags[begins]), len(tags[lengths]))
             if (tags[begins][:several] + tags[lengths][:several]).max() > len(content):
                 _cut(place, "pixels of the TIFF lie behind its end")
-    (following,) = struct.unpack_from(f"{order}I", content, start + 2 + 12 * count)
+    (following,) = struct.unpack_from(f"{order}I", content, end)
     return Header("TIFF", int(tags[_WIDTH][0]), int(tags[_HEIGHT][0]), pages=2 if following else 1)
+
+
+def _tags(content: bytes, place: str, *, order: str, entries: Iterable[int]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield the numbers of a TIFF's first page that matter here, by their tags."""
+    for at in entries:
+        tag, kind, number = struct.unpack_from(f"{order}HHI", content, at)
+        if tag in _TAGS and kind in _NUMBERS_OF_TIFF and number:
+            if number > _PIECES:
+                _unsound(place, "TIFF", why=f"it has {number:,} pieces")
+            one = np.dtype(f"{order}{_NUMBERS_OF_TIFF[kind]}")
+            inside = number * one.itemsize <= 4
+            (there,) = (at + 8,) if inside else struct.unpack_from(f"{order}I", content, at + 8)
+            yield tag, np.frombuffer(content, one, number, there).astype(np.int64)
 
 
 def _check_samples(place: str, tags: Mapping[int, NDArray[np.int64]]) -> None:
@@ -217,7 +220,7 @@ def _check_samples(place: str, tags: Mapping[int, NDArray[np.int64]]) -> None:
             "save it with 8 or 16 bits"
         )
     if _COMPRESSION in tags and int(tags[_COMPRESSION][0]) not in _COMPRESSIONS:
-        _unsound(place, "TIFF", f"its compression ({int(tags[_COMPRESSION][0])}) is an uncommon one")
+        _unsound(place, "TIFF", why=f"its compression ({int(tags[_COMPRESSION][0])}) is an uncommon one")
 
 
 _TAGS = frozenset((_WIDTH, _HEIGHT, _DEPTH, _COMPRESSION, _FORMAT, *(tag for pair in _PLACES for tag in pair)))
@@ -252,5 +255,5 @@ def _animated(place: str) -> NoReturn:
     raise BadInput(f"{place}: a still image was needed, but it is animated; save the frame that is meant")
 
 
-def _unsound(place: str, kind: str, why: str) -> NoReturn:
+def _unsound(place: str, kind: str, *, why: str) -> NoReturn:
     raise BadInput(f"{place}: a sound {kind} was needed, but {why}; save it again as a PNG")

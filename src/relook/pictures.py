@@ -76,9 +76,8 @@ def linked(
     if step is not None:
         step(len(names) - told)
     first = f"{files.called}: the first page is taken of {counted(paged, 'TIFF')} with more than one."
-    return (
-        Linked(*zip(*flat, strict=True), sizes, hashes, (first,) if paged else ()) if flat else Linked((), (), (), ())
-    )
+    items, every = [item for item, _ in flat], [name for _, name in flat]
+    return Linked(items, every, sizes, hashes, (first,) if paged else ())
 
 
 def inside(name: str, *, called: str) -> str:
@@ -114,7 +113,7 @@ def decoded(content: bytes, *, place: str) -> NDArray[np.uint8]:
 
 
 def full_depth(path: Path) -> NDArray[np.uint8] | NDArray[np.uint16]:
-    """Return an image upright with all bits of its greys, uint16 where there are more than eight; colours have eight."""
+    """Return an image upright with all bits of its greys, uint16 where they have more than 8; colours have 8."""
     with _opened(content_of(path), str(path)) as image:
         upright = _upright(image)
         return _deep(upright, str(path)) if upright.mode.startswith("I") else _as_bytes(upright, str(path))
