@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -17,6 +19,7 @@ from relook.errors import BadInput
 from relook.events import Event
 from relook.evidence import STATUSES, Evidence, Played, evidence
 from relook.imported import Imported
+from relook.pictures import inside
 from relook.sources import Names
 from relook.streams import ROWS
 from relook.types import FloatArray, IntArray, Posteriors
@@ -97,14 +100,17 @@ class Cleaned(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     def place(self, name: str, target: Path) -> None:
         """Put an image into a folder that is being made: a link where that can be, else a copy."""
-        source = (self.root or Path()) / name
+        root = self.root or Path()
+        source = root / inside(name, called=str(root))
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
+            if not S_ISREG(source.lstat().st_mode):
+                raise OSError(errno.EINVAL, "it is no ordinary file")
             if self.files == "link":
                 with suppress(OSError):
-                    target.hardlink_to(source.resolve(strict=True))
+                    target.hardlink_to(source)
                     return
-            shutil.copyfile(source, target)
+            shutil.copyfile(source, target, follow_symlinks=False)
         except OSError as error:
             raise BadInput(
                 f"{source}: the image of an item was needed, but it cannot be taken along ({error.strerror}); put it "
