@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 MANIFEST, ITEMS, ANSWERS = "manifest.json", "items.parquet", "answers.parquet"
-IMAGES, CONFLICTS = "images", "conflicts.csv"
+IMAGES, CONFLICTS, MISSING = "images", "conflicts.csv", "missing.csv"
 
 VECTORS = ("embeddings", "probabilities")
 """What may come along with a row an item: `embeddings.npy`, `probabilities.npy`; a row of NaN where it is missing."""
@@ -67,11 +67,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Origin(msgspec.Struct, frozen=True, eq=False):
-    """What a collection is imported with: the files it was read from, the folder its images lie in, and its vectors."""
+    """What a collection is imported with: the files it was read from, the folder its images lie in, and its vectors.
+
+    `missing` are the ids of items that vectors have no row for, by what lacks them.
+    """
 
     sources: tuple[SourceFile, ...] = ()
     root: Path | None = None
     vectors: Mapping[str, FloatArray] = {}
+    missing: Mapping[str, Sequence[str]] = {}
 
 
 UNKNOWN = Origin()
@@ -198,7 +202,7 @@ def write(
 
     A folder that holds the very same set already is left as it is; one that holds anything else is refused.
     """
-    _check_target(folder)
+    check_target(folder)
     with _beside(folder) as made:
         manifest = _written(found, made, origin=origin, step=step)
         manifest = msgspec.structs.replace(manifest, name=folder.name)
@@ -217,7 +221,20 @@ def write(
     return Imported(folder, manifest), True
 
 
-def _check_target(folder: Path) -> None:
+def room(found: Collection, folder: Path, *, source: Path, origin: Origin = UNKNOWN) -> tuple[int, int]:
+    """Return about how many bytes an imported set would take, and how many are free where it would lie.
+
+    Images that must be written out are taken for as large as the source that they come from.
+    """
+    rows = int(found.items.collect().estimated_size()) + int(found.answers.estimated_size())
+    vectors = sum(values.nbytes for values in origin.vectors.values())
+    files = [source] if source.is_file() else [path for path in source.rglob("*") if path.is_file()]
+    written = 0 if found.pictures is None else sum(path.stat().st_size for path in files)
+    return rows + vectors + written, shutil.disk_usage(folder.absolute().parent).free
+
+
+def check_target(folder: Path) -> None:
+    """Refuse a folder that a set cannot be written to."""
     if folder.is_file():
         raise BadInput(f"{folder}: a folder to write to was needed, but a file is there; name another")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
@@ -243,6 +260,7 @@ def _written(found: Collection, folder: Path, *, origin: Origin, step: Step | No
     found.answers.write_parquet(folder / ANSWERS)
     for name, values in origin.vectors.items():
         np.save(folder / f"{name}.npy", values, allow_pickle=False)
+    _list_missing(origin, folder)
     facts = found.facts + seen + _conflicts(found, folder)
     beside = sorted(path for path in folder.iterdir() if path.is_file())
     return Manifest(
@@ -285,6 +303,14 @@ def _with_files(found: Collection, folder: Path, *, origin: Origin, step: Step |
     lists = every.join(flat.group_by("item", maintain_order=True).all(), on="item", how="left", maintain_order="left")
     added = lists.select(none).lazy()
     return pl.concat([found.items.drop("files", strict=False), added], how="horizontal"), read.facts
+
+
+def _list_missing(origin: Origin, folder: Path) -> None:
+    import polars as pl
+
+    rows = [(name, lacking) for lacking, names in origin.missing.items() for name in names]
+    if rows:
+        write_csv(pl.DataFrame(rows, schema=["id", "missing"], orient="row"), folder / MISSING)
 
 
 def _conflicts(found: Collection, folder: Path) -> Names:
