@@ -62,9 +62,9 @@ def import_(
 ) -> None:
     """Import labels and what they are about into a folder: tables of items and of answers, and a manifest.
 
-    A folder of images (by class, or with a table), csv, tsv, JSON lines, parquet, npy, npz, Label Studio's JSON, Hugging
-    Face datasets, DICOM, or a zip or tar of these. Images are linked, not copied, but for DICOM and archives. All or
-    nothing is written; importing the same source again changes nothing.
+    A folder of images (by class, or with a table), csv, tsv, JSON lines, parquet, npy, npz, Label Studio's JSON,
+    Hugging Face datasets, DICOM, or a zip or tar of these. Images are linked, not copied, but for DICOM and archives.
+    All or nothing is written; importing the same source again changes nothing.
     """
     from relook import intake
     from relook.sources import Columns
@@ -83,6 +83,10 @@ def import_(
     if not changed:
         show.say(f"{to} holds this very set already: nothing was changed.")
     show.wrote(*([made.folder] if changed else []), following=f"relook rank {to}")
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(name.strip() for name in text.split(","))
 
 
 def bring_in(
