@@ -30,7 +30,7 @@ LEFTOVERS = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
 OTHER_PICTURES = frozenset(
     """
     .apng .avif .avifs .blp .bmp .bufr .bw .cur .dcm .dcx .dds .dib .dicom .emf .eps .fit .fits .flc .fli .fpx .ftc .ftu
-    .gbr .gif .grib .h5 .hdf .heic .heif .icb .icns .ico .iim .im .j2c .j2k .jfif .jp2 .jpc .jpe .jpf .jpx .jxl .mic
+    .gbr .gif .grib .h5 .hdf .heic .heif .icb .icns .ico .iim .im .j2c .j2k .jp2 .jpc .jpf .jpx .jxl .mic
     .mpeg .mpg .mpo .msp .nef .palm .pbm .pcd .pcx .pdf .pfm .pgm .pnm .ppm .ps .psd .pxr .qoi .ras .raw .rgb .rgba .sgi
     .svg .svgz .tga .vda .vst .vtf .webm .wmf .xbm .xpm
     """.split()  # noqa: SIM905  # a list would take a page
