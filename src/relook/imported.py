@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from relook import __version__, pictures
+from relook.cells import write_csv
 from relook.collection import GIVEN, NUMBER, Collection, Form
 from relook.errors import BadInput
 from relook.pictures import Step
@@ -302,7 +303,7 @@ def _conflicts(found: Collection, folder: Path) -> Names:
     listing = differ.select("same", "id", given="label").sort("same", "id").collect()
     if not listing.height:
         return ()
-    listing.rename({"same": alike}).write_csv(folder / CONFLICTS)
+    write_csv(listing.rename({"same": alike}), folder / CONFLICTS)
     groups = listing["same"].n_unique()
     return (f"Identical items with different labels: {counted(groups, alike)}, listed in {CONFLICTS}.",)
 
