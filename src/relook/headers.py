@@ -98,9 +98,9 @@ def header(content: bytes, *, place: str) -> Header:
 
 def _jpeg(content: bytes, place: str) -> Header:
     at, found = _after_frame(content, place)
+    begin = content.find(_START_OF_SCAN, at)
     # Where the very end is that of an image, and even all bytes hold few marks of a scan, no more need be looked at.
-    if content.count(_START_OF_SCAN) > SCANS or not content.endswith(_END_OF_IMAGE):
-        begin = content.find(_START_OF_SCAN, at)
+    if begin < 0 or content.count(_START_OF_SCAN) > SCANS or not content.endswith(_END_OF_IMAGE):
         end = content.find(_END_OF_IMAGE, begin) if begin >= 0 else -1
         if end < 0:
             _cut(place, "a JPEG ends with FF D9")

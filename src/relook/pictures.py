@@ -24,7 +24,7 @@ from relook.errors import BadInput
 from relook.headers import header
 from relook.sources import Names, counted
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".tif", ".tiff")
 """What the names of images end in."""
 
 SIDE = 144

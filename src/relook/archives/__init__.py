@@ -21,7 +21,8 @@ from relook.collection import Collection
 from relook.errors import BadInput
 from relook.pictures import SUFFIXES, Step
 from relook.sources import existing
-from relook.tree import SPLITS, TABLES, is_leftover
+from relook.tables import KINDS as TABLES
+from relook.tree import SPLITS, is_leftover
 
 __all__ = ["KINDS", "LIMITS", "Archive", "Limits", "is_archive", "opened"]
 
