@@ -118,6 +118,25 @@ class Cleaned(msgspec.Struct, frozen=True, eq=False, kw_only=True):
             ) from None
 
 
+NOBODY = "answer"
+"""People without a name are numbered within an item: the first is `answer 1`."""
+
+
+def signed(answers: pl.DataFrame) -> pl.Series:
+    """Return who gave each answer, so that nobody gave two about an item: nobody in particular is numbered.
+
+    >>> import polars as pl
+    >>> signed(pl.DataFrame({"item": [0, 0, 0, 0], "annotator": [None, None, "Ada", "Ada"]})).to_list()
+    ['answer 1', 'answer 2', 'Ada', 'Ada (2)']
+    """
+    import polars as pl
+
+    who = pl.col("annotator").cast(pl.String)
+    nth = pl.int_range(1, pl.len() + 1).over("item", who).cast(pl.String)
+    again = pl.when(nth == "1").then(who).otherwise(pl.concat_str(who, pl.lit(" ("), nth, pl.lit(")")))
+    return answers.select(who=pl.when(who.is_null()).then(pl.lit(f"{NOBODY} ") + nth).otherwise(again))["who"]
+
+
 def cleaned(
     source: Imported | Collection | Campaign | Played,
     *,
