@@ -21,6 +21,9 @@ from relook.sources import Names, counted, listed
 TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
 """What the names of tables end in that may tell of the images beside them."""
 
+SPLITS = ("train", "val", "valid", "validation", "test", "dev", "holdout")
+"""Where all folders are called one of these, they are splits, and classes are the folders in them."""
+
 LEFTOVERS = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
 """Names, in small letters, of what systems leave behind; so is all that begins with a dot."""
 
@@ -104,6 +107,11 @@ def with_images(root: Path) -> Tree:
     return found
 
 
+def is_leftover(name: str) -> bool:
+    """Say whether a file or a folder is one that systems hide or leave behind."""
+    return name.startswith(".") or name.lower() in LEFTOVERS
+
+
 def alike(names: Iterable[str]) -> list[tuple[str, str]]:
     """Return names that differ in case or in their Unicode form only, each with the first like it.
 
@@ -145,7 +153,7 @@ class _Walk:
             before = waiting.pop()
             for entry in self._entries(before):
                 name = before + entry.name
-                if entry.name.startswith(".") or entry.name.lower() in LEFTOVERS:
+                if is_leftover(entry.name):
                     self.skipped += 1
                 elif entry.is_dir(follow_symlinks=False):
                     waiting.append(f"{name}/")

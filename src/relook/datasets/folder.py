@@ -11,10 +11,7 @@ from pathlib import Path
 from relook.collection import GIVEN, Collection, Form, in_order
 from relook.errors import BadInput
 from relook.sources import COLUMNS, Columns, Missing, Names, counted, listed
-from relook.tree import Tree, with_images
-
-SPLITS = ("train", "val", "valid", "validation", "test", "dev", "holdout")
-"""Where all folders are called one of these, they are splits, and classes are the folders in them."""
+from relook.tree import SPLITS, Tree, with_images
 
 
 def collection(path: Path, *, columns: Columns = COLUMNS, missing: Missing = "refused") -> Collection:
