@@ -68,9 +68,9 @@ def site_key(place: Path | None = None) -> SiteKey:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         made = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except FileExistsError:
-        return _read(path)
     except OSError as error:
+        if path.exists():
+            return _read(path)
         raise BadInput(
             f"{path}: a place for the site's key was needed, but it cannot be made ({error.strerror}); name another"
         ) from None

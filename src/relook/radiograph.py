@@ -115,8 +115,7 @@ def header(path: Path, key: SiteKey) -> Header | None:
     if not any(name in found for name in ("PhotometricInterpretation", *_NEEDED)):
         return None
     frames = _checked(path, found)
-    words, dropped = _words(found)
-    numbers = {_column(name): text for name in _NUMBERS if (text := _numbers(found.get(name)))}
+    words, dropped = _known(found)
     instance, patient = _text(found.get("SOPInstanceUID")), _text(found.get("PatientID"))
     name = key.pseudonym("item", instance) if instance else key.pseudonym("file", _digest(path))
     issuer = _text(found.get("IssuerOfPatientID"))
@@ -126,7 +125,7 @@ def header(path: Path, key: SiteKey) -> Header | None:
         group=key.pseudonym("patient", issuer, patient) if patient else key.pseudonym("patient of", name),
         known_patient=bool(patient),
         frames=frames,
-        values=words | numbers | _mapping(found),
+        values=words | _mapping(found),
         held=_reasons(found, words, burned=burned),
         unsure=not burned,
         dropped=dropped,
@@ -233,10 +232,20 @@ def _reasons(found: FileDataset, words: Mapping[str, str], *, burned: str) -> tu
     return tuple(reason for reason in RELEASABLE if held[reason])
 
 
-def _words(found: FileDataset) -> tuple[dict[str, str], int]:
-    texts = {name: _text(found.get(name)).upper() for name in _WORDS}
-    known = {_column(name): text for name, text in texts.items() if text in _WORDS[name]}
-    return known, sum(bool(text) for text in texts.values()) - len(known)
+def _known(found: FileDataset) -> tuple[dict[str, str], int]:
+    """Return what the allowed tags say in words and numbers, and how many of them say what may not be let in."""
+    words = {name: text for name in _WORDS if (text := _text(found.get(name)).upper()) in _WORDS[name]}
+    numbers = {name: text for name in _NUMBERS if (text := _numbers(_value(found, name)))}
+    said = [name for name in (*_WORDS, *_NUMBERS) if name in found and found.get_item(name).value]
+    known = words | numbers
+    return {_column(name): text for name, text in known.items()}, len(said) - len(known)
+
+
+def _value(found: FileDataset, name: str) -> Any:
+    try:
+        return found.get(name)
+    except ValueError:
+        return None
 
 
 def _column(tag: str) -> str:
@@ -274,9 +283,9 @@ def _mapping(found: FileDataset) -> dict[str, str]:
     told = {"bits_stored": str(bits)}
     if not _text(found.get("PhotometricInterpretation")).startswith("MONOCHROME"):
         return told
-    slope, intercept = (
-        _one(found.get(name), default) for name, default in (("RescaleSlope", 1), ("RescaleIntercept", 0))
-    )
+    # Empty is as good as absent; what is there must be a number.
+    slope = float(1 if found.get("RescaleSlope") in (None, "") else found.RescaleSlope)
+    intercept = float(found.get("RescaleIntercept") or 0)
     if _signed(found):
         intercept -= slope * 2 ** (bits - 1)
     if _inverted(found):
@@ -287,11 +296,6 @@ def _mapping(found: FileDataset) -> dict[str, str]:
         "rescale_slope": repr(slope),
         "rescale_intercept": repr(intercept),
     }
-
-
-def _one(value: Any, default: float) -> float:
-    told = _numbers(value)
-    return float(value) if told and "\\" not in told else float(default)
 
 
 def _signed(found: FileDataset) -> bool:
@@ -311,30 +315,29 @@ def _frames(path: Path, found: FileDataset, *, frames: int) -> Iterator[NDArray[
     """Yield the images, grey ones with 8 or 16 bits, coloured ones as red, green and blue."""
     from pydicom.pixels.decoders.base import get_decoder
     from pydicom.pixels.processing import apply_color_lut
+    from pydicom.uid import RLELossless
 
-    packed = found.file_meta.TransferSyntaxUID.is_encapsulated
-    if packed:
+    syntax = found.file_meta.TransferSyntaxUID
+    coded = syntax.is_encapsulated and syntax != RLELossless
+    if coded:
         _check_ends(path, found, frames=frames)
-    decoder = get_decoder(found.file_meta.TransferSyntaxUID)
+    decoder = get_decoder(syntax)
     plugin = "gdcm" if "gdcm" in decoder.available_plugins else ""
     for index in range(frames):
-        stored, _ = decoder.as_array(found, index=index, decoding_plugin=plugin)
+        stored, _ = decoder.as_array(found, index=index, decoding_plugin=plugin, correct_unused_bits=coded)
         if _text(found.PhotometricInterpretation) == "PALETTE COLOR":
             colors = apply_color_lut(stored, found)
             yield np.ascontiguousarray(colors >> 8 if colors.dtype.itemsize > 1 else colors).astype(np.uint8)
         elif stored.ndim == 3 and stored.max() < 256:
             yield np.ascontiguousarray(stored.astype(np.uint8))
         else:
-            yield _grey(path, found, stored=stored if packed else _cleared(found, stored))
+            yield _grey(path, found, stored=stored if coded else _cleared(found, stored))
 
 
 def _check_ends(path: Path, found: FileDataset, *, frames: int) -> None:
     """Refuse an image that was cut off: a decoder would fill the rest with grey and say nothing."""
     from pydicom.encaps import generate_frames
-    from pydicom.uid import RLELossless
 
-    if found.file_meta.TransferSyntaxUID == RLELossless:
-        return
     for frame in generate_frames(found.PixelData, number_of_frames=frames):
         if not frame.rstrip(b"\0\xff").endswith(b"\xff\xd9"):
             raise BadInput(f"{path}: a whole image was needed, but its end is missing; export the file again")

@@ -61,7 +61,7 @@ def collection(
     """
     if not path.exists():
         raise BadInput(f"{path}: a DICOM file or a folder of them was needed, but there is none of this name; check it")
-    key = site_key(site.key)
+    key = _key(path, site)
     files, facts = _files(path)
     with Apart(key) as apart:
         headers = {file: apart.header(file) for file in files}
@@ -88,6 +88,15 @@ def pseudonyms(path: Path, *, site: Site = SITE) -> dict[str, Path]:
     with Apart(site_key(site.key)) as apart:
         headers = {file: apart.header(file) for file in _files(path)[0]}
     return {header.id: file for file, header in headers.items() if header is not None}
+
+
+def _key(path: Path, site: Site) -> SiteKey:
+    if site.key is not None and path.is_dir() and site.key.resolve().is_relative_to(path.resolve()):
+        raise BadInput(
+            f"{path}: a place away from the images was needed for the site's key, but it is {site.key.name} in this "
+            "folder; keep it where nobody copies it along"
+        )
+    return site_key(site.key)
 
 
 class _Item(msgspec.Struct, frozen=True):
@@ -175,10 +184,12 @@ def _let_in(path: Path, headers: Mapping[Path, Header | None], *, site: Site) ->
     found = [part for part, reasons in held if not reasons]
     why = Counter(reason for _, reasons in held for reason in reasons)
     told = ", ".join(f"{reason} {number:,}" for reason, number in sorted(why.items()))
+    if not known:
+        raise BadInput(f"{path}: DICOM images were needed, but no file holds one; name the folder that they lie in")
     if not found:
-        came = f"all of {counted(len(known), 'file')} are held back ({told})" if known else "no file holds an image"
         raise BadInput(
-            f"{path}: images that may be shown were needed, but {came}; look at them, and release what is safe"
+            f"{path}: images that may be shown were needed, but all of {counted(len(known), 'file')} are held back "
+            f"({told}); look at them, and release what is safe"
         )
     _check_copies(found)
     unsure = sum(part.header.unsure for part in found)
