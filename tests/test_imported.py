@@ -113,6 +113,11 @@ def test_identical_items_with_different_labels_are_listed(tmp_path: Path) -> Non
     assert honest.manifest.facts == ()
 
 
+def test_a_listing_runs_in_no_spreadsheet(tmp_path: Path) -> None:
+    made = written(pets(text=["=1+1", "=1+1", "other"]), tmp_path / "pets")
+    assert pl.read_csv(made.folder / "conflicts.csv")["text"].to_list() == ["'=1+1"] * 2
+
+
 def test_a_folder_that_is_no_set_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"an imported set was needed, but it has no manifest\.json; make one"):
         imported.read(tmp_path)

@@ -175,9 +175,9 @@ def _row(found: Collection, row: int, *, source: str | None = None) -> str:
 
 
 def _check_classes(found: Collection) -> None:
-    doubled = [name for place, name in enumerate(found.classes) if name in found.classes[:place]]
-    if doubled:
-        raise BadInput(f"{found.source}: classes must differ in name, but {doubled[0]!r} comes twice; name each once")
+    if len(set(found.classes)) < len(found.classes):
+        double = next(name for place, name in enumerate(found.classes) if name in found.classes[:place])
+        raise BadInput(f"{found.source}: classes must differ in name, but {double!r} comes twice; name each once")
     if not found.classes or "" in found.classes:
         came = "none" if not found.classes else "one without a name"
         raise BadInput(f"{found.source}: names of classes were needed, but {came} came; say --classes a,b,c")
@@ -187,8 +187,10 @@ def _checked_answers(found: Collection) -> pl.DataFrame:
     import polars as pl
 
     answers = found.answers
-    labels = answers["label"].cast(pl.String)
-    unknown = labels.is_null() | ~labels.is_in(list(found.classes))
+    labels, known = answers["label"], pl.Enum(list(found.classes))
+    # Labels of these very classes need no look at each of them.
+    labels = labels if labels.dtype == known else labels.cast(pl.String)
+    unknown = labels.is_null() | (labels.dtype != known and ~labels.is_in(list(found.classes)))
     if unknown.any():
         row = int(unknown.arg_max() or 0)
         raise BadInput(
@@ -198,7 +200,7 @@ def _checked_answers(found: Collection) -> pl.DataFrame:
     kinds: dict[str, Any] = {
         "item": pl.UInt32,
         "annotator": pl.Categorical,
-        "label": pl.Enum(list(found.classes)),
+        "label": known,
         "count": pl.UInt32,
     }
     answers = answers.with_columns(labels).cast({name: kinds[name] for name in kinds if name in answers.columns})
@@ -210,6 +212,9 @@ def _check_once(found: Collection, answers: pl.DataFrame) -> None:
     """Refuse two answers of one person about one item."""
     import polars as pl
 
+    items = answers["item"].to_numpy()
+    if (items[1:] > items[:-1]).all():
+        return
     named = answers.filter(pl.col("annotator").is_not_null()).select("item", "annotator")
     twice = named.is_duplicated()
     if twice.any():

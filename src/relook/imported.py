@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relook import __version__, pictures
+from relook.cells import write_csv
 from relook.collection import GIVEN, NUMBER, Collection, Form
 from relook.errors import BadInput
 from relook.sources import Names, counted, listed
@@ -308,7 +309,7 @@ def _conflicts(found: Collection, folder: Path) -> Names:
     listing = differ.select("same", "id", given="label").sort("same", "id").collect()
     if not listing.height:
         return ()
-    listing.rename({"same": alike}).write_csv(folder / CONFLICTS)
+    write_csv(listing.rename({"same": alike}), folder / CONFLICTS)
     groups = listing["same"].n_unique()
     return (f"Identical items with different labels: {counted(groups, alike)}, listed in {CONFLICTS}.",)
 

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from relook.alignment import Matched
+from relook.cells import write_csv
 from relook.errors import BadInput
 from relook.policies import BOUNDS, Setting, check_rule, named
 from relook.predictions import Predictions
@@ -161,7 +162,7 @@ def write(table: Ranked, path: Path) -> None:
         if suffix == ".parquet":
             frame.write_parquet(part)
         else:
-            frame.write_csv(part, separator="\t" if suffix == ".tsv" else ",", float_precision=6)
+            write_csv(frame, part, separator="\t" if suffix == ".tsv" else ",", decimals=6)
 
 
 def write_json(table: Ranked, path: Path) -> None:
