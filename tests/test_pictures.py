@@ -10,5 +10,5 @@ from relook.pictures import eight_bit
 
 def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"no image")
-    with pytest.raises(BadInput, match=r"a\.png: an image was needed, but it cannot be read"):
+    with pytest.raises(BadInput, match=r"a\.png: .* image was needed, but something else came; save it"):
         eight_bit(tmp_path / "a.png")

@@ -9,20 +9,21 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from relook import __version__, pictures
 from relook.cells import write_csv
 from relook.collection import GIVEN, NUMBER, Collection, Form
 from relook.errors import BadInput
+from relook.pictures import Step
 from relook.sources import Names, counted, listed
+from relook.thumbnails import THUMBNAILS, LinkedImages
 from relook.types import Dataset, FloatArray
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ IMAGES, CONFLICTS = "images", "conflicts.csv"
 
 VECTORS = ("embeddings", "probabilities")
 """What may come along with a row an item: `embeddings.npy`, `probabilities.npy`; a row of NaN where it is missing."""
-
-Step = Callable[[], object]
 
 
 class SourceFile(msgspec.Struct, frozen=True):
@@ -137,14 +136,19 @@ class Imported(msgspec.Struct, frozen=True):
         values: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
         return values if split is None else values[self.items(split).select("item").collect()["item"].to_numpy()]
 
+    def images(self, split: str | None = None) -> LinkedImages:
+        """Return the first image of each item; small ones are kept in the set once they have been looked at."""
+        known = self.items(split).select("files", "hash").collect()
+        files, hashes = (known[name].to_list() for name in ("files", "hash"))
+        return LinkedImages(self.root, files, hashes=hashes, kept=self.folder / THUMBNAILS)
+
     def dataset(self, split: str | None = None) -> Dataset:
         """Return the set, or one split of it, as what is ranked and simulated on; images are opened when looked at."""
         found = self.collection(split)
         columns = found.columns
         parts: dict[str, Any] = {}
         if "files" in columns:
-            files = self.items(split).select("files").collect()["files"].to_list()
-            parts["images"] = LinkedImages(self.root, files)
+            parts["images"] = self.images(split)
         numbers = [name for name in columns if name.startswith(NUMBER)]
         if numbers:
             parts["features"] = self.items(split).select(numbers).collect().to_numpy()
@@ -152,23 +156,6 @@ class Imported(msgspec.Struct, frozen=True):
             if column in columns:
                 parts[part] = self.items(split).select(column).collect()[column].fill_null("").to_list()
         return Dataset(self.manifest.name, found.classes, found.ids.to_list(), found.labels(), **parts)
-
-
-class LinkedImages:
-    """The first image of each item, opened when it is looked at."""
-
-    __slots__ = ("_files", "_root")
-
-    def __init__(self, root: Path, files: Sequence[Sequence[str]]) -> None:
-        self._root, self._files = root, files
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-    def __getitem__(self, item: int) -> NDArray[np.uint8]:
-        if not self._files[item]:
-            raise BadInput(f"images: item {item} was to be shown, but it has no image; leave it out")
-        return pictures.eight_bit(self._root / self._files[item][0])
 
 
 def source_file(path: Path) -> SourceFile:
@@ -251,12 +238,12 @@ def _beside(folder: Path) -> Iterator[Path]:
 
 
 def _written(found: Collection, folder: Path, *, origin: Origin, step: Step | None) -> Manifest:
-    items = _with_files(found, folder, origin=origin, step=step)
+    items, seen = _with_files(found, folder, origin=origin, step=step)
     items.sink_parquet(folder / ITEMS)
     found.answers.write_parquet(folder / ANSWERS)
     for name, values in origin.vectors.items():
         np.save(folder / f"{name}.npy", values, allow_pickle=False)
-    facts = found.facts + _conflicts(found, folder)
+    facts = found.facts + seen + _conflicts(found, folder)
     beside = sorted(path for path in folder.iterdir() if path.is_file())
     return Manifest(
         name=folder.name,
@@ -273,24 +260,32 @@ def _written(found: Collection, folder: Path, *, origin: Origin, step: Step | No
     )
 
 
-def _with_files(found: Collection, folder: Path, *, origin: Origin, step: Step | None) -> pl.LazyFrame:
-    """Return the items with size and hash of every image; those that are no ordinary files are written out first."""
+def _with_files(found: Collection, folder: Path, *, origin: Origin, step: Step | None) -> tuple[pl.LazyFrame, Names]:
+    """Return the items with size and hash of every image, and what was seen on the way.
+
+    Images that are no ordinary files are written out first.
+    """
     import polars as pl
 
-    root = folder / IMAGES
+    root, called = folder / IMAGES, found.source
     if found.pictures is not None:
         root.mkdir()
         names = [list(found.pictures.write(item, root)) for item in range(len(found))]
     elif "files" in found.columns:
         root = Path() if origin.root is None else origin.root
+        called = str(root)
         names = found.items.select("files").collect()["files"].to_list()
     else:
-        return found.items
-    sizes, hashes = pictures.linked(root, names, step=step)
-    kinds = {"files": pl.List(pl.String), "bytes": pl.List(pl.Int64), "hash": pl.List(pl.String)}
-    columns: dict[str, list[Any]] = {"files": names, "bytes": sizes, "hash": hashes}
-    added = pl.DataFrame([pl.Series(name, columns[name], dtype=kind) for name, kind in kinds.items()])
-    return pl.concat([found.items.drop("files", strict=False), added.lazy()], how="horizontal")
+        return found.items, ()
+    read = pictures.linked(root, names, called=called, step=step)
+    kinds = {"item": pl.UInt32, "files": pl.String, "bytes": pl.Int64, "hash": pl.String}
+    values = (read.items, read.names, read.sizes, read.hashes)
+    flat = pl.DataFrame([pl.Series(*column) for column in zip(kinds, values, kinds.values(), strict=True)])
+    every = pl.DataFrame({"item": pl.int_range(len(found), dtype=pl.UInt32, eager=True)})
+    none = [pl.col(name).fill_null(pl.lit([], pl.List(kinds[name]))) for name in ("files", "bytes", "hash")]
+    lists = every.join(flat.group_by("item", maintain_order=True).all(), on="item", how="left", maintain_order="left")
+    added = lists.select(none).lazy()
+    return pl.concat([found.items.drop("files", strict=False), added], how="horizontal"), read.facts
 
 
 def _conflicts(found: Collection, folder: Path) -> Names:

@@ -25,6 +25,10 @@ Answer = Literal["yes", "no", "missing"]
 """What a mark of a multi-label file can be taken for, where one of its columns is asked as a question."""
 
 
+Missing = Literal["refused", "allowed"]
+"""What becomes of images that nothing is said of, and of rows whose image is missing."""
+
+
 class Columns(msgspec.Struct, frozen=True):
     """What a user says about a file: which column holds what, and which classes there are.
 
