@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from relook.cli import cite, demo, doctor, rank, report, reproduce, simulate
+from relook.cli import cite, demo, doctor, export, rank, report, reproduce, simulate
 from relook.errors import RelookError
 
 PREPARE, RANK, PLAN, JUDGE = "Prepare", "Rank", "Plan", "Judge"
@@ -25,6 +25,7 @@ app.command(rich_help_panel=PLAN)(reproduce.reproduce)
 app.command(rich_help_panel=PLAN)(demo.demo)
 app.command(rich_help_panel=PLAN)(cite.cite)
 app.command(rich_help_panel=JUDGE)(report.report)
+app.command(rich_help_panel=JUDGE)(export.export)
 
 
 def main() -> None:

@@ -76,9 +76,20 @@ def write(
     target = Path(to)
     name = nearest(found) if form == SOURCE else form
     chosen = _form(name, target)
-    check_target(target, sources=sources, over=over)
+    kept = None if found.imported is None else found.imported.folder
+    check_target(target, sources=[*found.sources, *sources], kept=kept, over=over)
     with whole(target, _note(found, name)) as draft:
         chosen.write(found, draft)
+
+
+def usual(found: Cleaned, to: Path) -> str:
+    """Return the form that a name asks for by its end: the one the set came in where it ends like that."""
+    suffix, kind = to.suffix.lower(), found.found.form.kind
+    if suffix == f".{kind}" or (kind == "folder" and not suffix):
+        return SOURCE
+    if not suffix:
+        return "folder" if "files" in found.found.columns else "huggingface"
+    return {".npy": "counts", ".json": "label-studio"}.get(suffix, "items")
 
 
 def nearest(found: Cleaned) -> str:
