@@ -32,7 +32,7 @@ JOINED = ";"
 
 
 class Cleaned(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """A set, its evidence, the folder that the paths of images start from, and each item's priority where it is ranked.
+    """A set, its evidence, where it was imported to, and each item's priority where it is ranked.
 
     `files` says how images leave: as links, which take no room, or as copies. `step` is called with numbers of rows.
 
@@ -45,7 +45,7 @@ class Cleaned(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     found: Collection
     evidence: Evidence
-    root: Path | None = None
+    imported: Imported | None = None
     priority: FloatArray | None = None
     files: Literal["link", "copy"] = "link"
     step: Callable[[int], object] | None = None
@@ -57,6 +57,18 @@ class Cleaned(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     def classes(self) -> Names:
         """Names of the classes."""
         return self.evidence.classes
+
+    @property
+    def root(self) -> Path:
+        """The folder that the paths of images start from."""
+        return Path() if self.imported is None else self.imported.root
+
+    @property
+    def sources(self) -> list[Path]:
+        """Files and folders that the set was made from."""
+        if self.imported is None:
+            return []
+        return [self.imported.root, *(Path(file.path) for file in self.imported.manifest.sources)]
 
     def labels(self, numbers: IntArray) -> pl.Series:
         """Return the names of classes, and nothing where there is none."""
@@ -100,8 +112,7 @@ class Cleaned(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     def place(self, name: str, target: Path) -> None:
         """Put an image into a folder that is being made: a link where that can be, else a copy."""
-        root = self.root or Path()
-        source = root / inside(name, called=str(root))
+        source = self.root / inside(name, called=str(self.root))
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             if not S_ISREG(source.lstat().st_mode):
@@ -116,6 +127,25 @@ class Cleaned(msgspec.Struct, frozen=True, eq=False, kw_only=True):
                 f"{source}: the image of an item was needed, but it cannot be taken along ({error.strerror}); put it "
                 "back, or import the source again"
             ) from None
+
+
+NOBODY = "answer"
+"""People without a name are numbered within an item: the first is `answer 1`."""
+
+
+def signed(answers: pl.DataFrame) -> pl.Series:
+    """Return who gave each answer, so that nobody gave two about an item: nobody in particular is numbered.
+
+    >>> import polars as pl
+    >>> signed(pl.DataFrame({"item": [0, 0, 0, 0], "annotator": [None, None, "Ada", "Ada"]})).to_list()
+    ['answer 1', 'answer 2', 'Ada', 'Ada (2)']
+    """
+    import polars as pl
+
+    who = pl.col("annotator").cast(pl.String)
+    nth = pl.int_range(1, pl.len() + 1).over("item", who).cast(pl.String)
+    again = pl.when(nth == "1").then(who).otherwise(pl.concat_str(who, pl.lit(" ("), nth, pl.lit(")")))
+    return answers.select(who=pl.when(who.is_null()).then(pl.lit(f"{NOBODY} ") + nth).otherwise(again))["who"]
 
 
 def cleaned(
@@ -134,9 +164,9 @@ def cleaned(
         whole = source.collection()
         known = evidence(whole, events=events, posteriors=posteriors, rule=rule)
         if split is None:
-            return Cleaned(found=whole, evidence=known, root=source.root)
+            return Cleaned(found=whole, evidence=known, imported=source)
         rows = source.items(split).select("item").collect()["item"].to_numpy().astype(np.int64)
-        return Cleaned(found=source.collection(split), evidence=known.part(rows), root=source.root)
+        return Cleaned(found=source.collection(split), evidence=known.part(rows), imported=source)
     if split is not None:
         raise BadInput("export: an imported set was needed for --split, but none came; import the source, or leave it")
     known = evidence(source, events=events, posteriors=posteriors, rule=rule)

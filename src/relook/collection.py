@@ -67,6 +67,7 @@ class Collection(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     `ids` are unique names; `items` has a row for each of them in the same order, with a column `id` and any of
     `COLUMNS`, numbers and kept columns. Answers hold a class by its name; labels that items came with are answers of
     `given`. `pictures` are images that must be written out first; where there are none, `files` may name ordinary ones.
+    Where the items are `anonymous`, the files that they were read from are named nowhere.
 
     >>> import polars as pl
     >>> answers = pl.DataFrame({"item": [0, 1], "annotator": [GIVEN, GIVEN], "label": ["dog", "cat"]})
@@ -87,6 +88,7 @@ class Collection(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     answers: pl.DataFrame
     pictures: Pictures | None = None
     first_line: int | None = None
+    anonymous: bool = False
     facts: Names = ()
 
     def __post_init__(self) -> None:

@@ -270,7 +270,8 @@ def _written(found: Collection, folder: Path, *, origin: Origin, step: Step | No
         items=len(found),
         answers=len(found.answers),
         form=found.form,
-        sources=origin.sources,
+        # The name and the hash of a patient's file lead to the patient.
+        sources=() if found.anonymous else origin.sources,
         root=None if origin.root is None or found.pictures is not None else str(origin.root.absolute()),
         hashes={path.name: source_file(path).hash for path in beside},
         facts=facts,

@@ -40,7 +40,7 @@ def collection(sheet: Sheet, *, columns: Columns = COLUMNS) -> Collection:
         answers, sense = _named(said, columns, source=sheet.source)
     return Collection(
         source=sheet.source,
-        form=_form(sheet, found, sense),
+        form=_form(sheet, found, sense, columns=columns),
         classes=sense.classes,
         ids=ids,
         items=descriptions.items(sheet, found),
@@ -50,8 +50,10 @@ def collection(sheet: Sheet, *, columns: Columns = COLUMNS) -> Collection:
     )
 
 
-def _form(sheet: Sheet, found: Roles, sense: Meaning) -> Form:
-    return Form(sheet.kind, found.layout, found.named, {**sheet.settings, **sense.settings})
+def _form(sheet: Sheet, found: Roles, sense: Meaning, *, columns: Columns) -> Form:
+    each = {"wide": columns.annotator, "counts": columns.label}.get(found.layout)
+    settings = {**sheet.settings, **sense.settings} | ({} if each is None else {"each": each})
+    return Form(sheet.kind, found.layout, found.named, settings)
 
 
 # Ids and labels, which are read; all else stays where it is.
@@ -180,7 +182,7 @@ def _of_answers(sheet: Sheet, found: Roles, *, columns: Columns, facts: Names) -
     )
     return Collection(
         source=sheet.source,
-        form=_form(sheet, found, sense),
+        form=_form(sheet, found, sense, columns=columns),
         classes=sense.classes,
         ids=ids,
         items=descriptions.gathered(sheet, found, said["item"]).with_columns(id=ids).lazy(),

@@ -24,12 +24,14 @@ ROWS = 16_384
 class Stream(msgspec.Struct, frozen=True, eq=False):
     """A table that comes in blocks: the names and types of its columns, and what yields the blocks, each time anew.
 
-    In csv and tsv, numbers that are not whole have so many `decimals` (None: as many as they need).
+    In csv and tsv, numbers that are not whole have so many `decimals` (None: as many as they need). `settings` says how
+    text is written: its separator, newline and encoding.
     """
 
     schema: Mapping[str, Any]
     blocks: Callable[[], Iterator[pl.DataFrame]]
     decimals: int | None = None
+    settings: Mapping[str, str] = {}
 
 
 def write(stream: Stream, path: Path) -> None:
@@ -48,12 +50,11 @@ def write(stream: Stream, path: Path) -> None:
     suffix = path.suffix.lower()
     if suffix == ".parquet":
         _lazy(stream).sink_parquet(path)
-    elif suffix == ".jsonl":
-        with path.open("wb") as file:
-            for block in stream.blocks():
-                block.write_ndjson(file)
-    elif suffix in (".csv", ".tsv"):
-        _write_lines(stream, path, separator="," if suffix == ".csv" else "\t")
+    elif suffix in SUFFIXES:
+        texts = _objects(stream) if suffix == ".jsonl" else _lines(stream, "\t" if suffix == ".tsv" else ",")
+        # No end of line is translated: one inside a cell is the cell's own.
+        with path.open("w", encoding=stream.settings.get("encoding", "utf-8"), newline="") as file:
+            file.writelines(texts)
     else:
         raise BadInput(
             f"{path}: a table of one of these kinds was needed: {', '.join(SUFFIXES)}, but {suffix or 'no suffix'} "
@@ -71,13 +72,22 @@ def _lazy(stream: Stream) -> pl.LazyFrame:
     return register_io_source(read, schema=pl.Schema(stream.schema))
 
 
-def _write_lines(stream: Stream, path: Path, *, separator: str) -> None:
+def _objects(stream: Stream) -> Iterator[str]:
+    newline = stream.settings.get("newline", "\n")
+    for block in stream.blocks():
+        yield block.write_ndjson().replace("\n", newline)
+
+
+def _lines(stream: Stream, separator: str) -> Iterator[str]:
     import polars as pl
 
     heading = defused(pl.Series(list(stream.schema), dtype=pl.String)).to_list()
-    with path.open("wb") as file:
-        pl.DataFrame(schema=heading).write_csv(file, separator=separator)
-        for block in stream.blocks():
-            cells = [defused(column).rename(name) for column, name in zip(block, heading, strict=True)]
-            plain = pl.DataFrame(cells)
-            plain.write_csv(file, separator=separator, include_header=False, float_precision=stream.decimals)
+    separator, newline = (
+        stream.settings.get(name, usual) for name, usual in (("separator", separator), ("newline", "\n"))
+    )
+    yield pl.DataFrame(schema=heading).write_csv(separator=separator, line_terminator=newline)
+    for block in stream.blocks():
+        cells = [defused(column).rename(name) for column, name in zip(block, heading, strict=True)]
+        yield pl.DataFrame(cells).write_csv(
+            include_header=False, separator=separator, line_terminator=newline, float_precision=stream.decimals
+        )

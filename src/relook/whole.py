@@ -36,14 +36,16 @@ def about(target: Path) -> Path:
     return target.with_name(target.name + ABOUT)
 
 
-def check_target(target: Path, *, sources: Sequence[Path] = (), over: Over = "own") -> None:
-    """Refuse a target that cannot be written, that is what is read, or that somebody else made."""
+def check_target(target: Path, *, sources: Sequence[Path] = (), kept: Path | None = None, over: Over = "own") -> None:
+    """Refuse a target that cannot be written, that is read, that lies in a folder to be kept, or that is not ours."""
     place = target.resolve()
     if not place.name or not place.parent.is_dir():
         raise BadInput(f"{target}: a folder to write into was needed, but {target.parent} is none; make it first")
     for source in map(Path.resolve, sources):
-        if source == place or place in source.parents or (source.is_dir() and source in place.parents):
+        if source == place or place in source.parents:
             raise BadInput(f"{target}: a place beside the source was needed, but {source} is read; name another")
+    if kept is not None and kept.resolve() in (place, *place.parents):
+        raise BadInput(f"{target}: a place outside of {kept} was needed, for sets stay as they are; name another")
     if target.is_symlink():
         raise BadInput(f"{target}: a name of its own was needed, but this one is a link to elsewhere; name another")
     if not target.exists() or (target.is_dir() and not any(target.iterdir())) or is_own(target):

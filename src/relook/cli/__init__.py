@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from relook.cli import cite, demo, doctor, import_, rank, report, reproduce, simulate, tour
+from relook.cli import cite, demo, doctor, export, import_, rank, report, reproduce, simulate, tour
 from relook.errors import RelookError
 
 PREPARE, RANK, PLAN, JUDGE = "Prepare", "Rank", "Plan", "Judge"
@@ -27,6 +27,7 @@ app.command(rich_help_panel=PLAN)(reproduce.reproduce)
 app.command(rich_help_panel=PLAN)(demo.demo)
 app.command(rich_help_panel=PLAN)(cite.cite)
 app.command(rich_help_panel=JUDGE)(report.report)
+app.command(rich_help_panel=JUDGE)(export.export)
 
 
 def main() -> None:

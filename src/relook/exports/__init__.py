@@ -12,7 +12,7 @@ from relook import __version__, streams
 from relook.cleaned import Cleaned
 from relook.errors import BadInput
 from relook.evidence import RULES
-from relook.exports import answers, changes, crowds, folders, huggingface, items
+from relook.exports import answers, changes, crowds, folders, huggingface, items, tables
 from relook.whole import Over, check_target, whole
 
 FOLDER = ("",)
@@ -29,17 +29,33 @@ class Form(msgspec.Struct, frozen=True):
 
 FORMS: Mapping[str, Form] = MappingProxyType(
     {
+        "table": Form(tables.write, streams.SUFFIXES, "the table it came as, with labels replaced or answers added"),
         "items": Form(items.write, streams.SUFFIXES, "a row an item: given and final label, and what speaks for it"),
         "answers": Form(answers.write, streams.SUFFIXES, "a row an answer: who, what, when, under which ranking"),
         "changes": Form(changes.write, streams.SUFFIXES, "only the items whose label changed"),
         "cleanlab": Form(crowds.write_cleanlab, streams.SUFFIXES, "a row an item, a column an annotator"),
         "crowd-kit": Form(crowds.write_crowd_kit, streams.SUFFIXES, "a row an answer: task, worker, label"),
         "counts": Form(crowds.write_counts, (".npy",), "N x C counts of votes"),
+        "labels": Form(crowds.write_labels, (".npy",), "N final classes by number, -1 for none"),
         "huggingface": Form(huggingface.write, FOLDER, "a folder that datasets.load_dataset opens"),
         "folder": Form(folders.write, FOLDER, "images in a folder a class"),
     }
 )
 """The forms by their names."""
+
+SOURCE = "source"
+"""The form that a set came in, or the one nearest to it."""
+
+_NEAREST: Mapping[str, str] = MappingProxyType(
+    {
+        "csv": "table",
+        "tsv": "table",
+        "jsonl": "table",
+        "parquet": "table",
+        "folder": "folder",
+        "huggingface": "huggingface",
+    }
+)
 
 
 def write(
@@ -58,10 +74,30 @@ def write(
     '0,0,0,unseen,0,1,0,vote'
     """
     target = Path(to)
-    chosen = _form(form, target)
-    check_target(target, sources=sources, over=over)
-    with whole(target, _note(found, form)) as draft:
+    name = nearest(found) if form == SOURCE else form
+    chosen = _form(name, target)
+    kept = None if found.imported is None else found.imported.folder
+    check_target(target, sources=[*found.sources, *sources], kept=kept, over=over)
+    with whole(target, _note(found, name)) as draft:
         chosen.write(found, draft)
+
+
+def usual(found: Cleaned, to: Path) -> str:
+    """Return the form that a name asks for by its end: the one the set came in where it ends like that."""
+    suffix, kind = to.suffix.lower(), found.found.form.kind
+    if suffix == f".{kind}" or (kind == "folder" and not suffix):
+        return SOURCE
+    if not suffix:
+        return "folder" if "files" in found.found.columns else "huggingface"
+    return {".npy": "counts", ".json": "label-studio"}.get(suffix, "items")
+
+
+def nearest(found: Cleaned) -> str:
+    """Return the form that a set came in, or what holds as much: the items where nothing else can."""
+    kind = found.found.form.kind
+    if kind in ("npy", "npz"):
+        return "labels" if found.found.labels().given.ndim == 1 else "counts"
+    return _NEAREST.get(kind, "items")
 
 
 def _form(name: str, target: Path) -> Form:

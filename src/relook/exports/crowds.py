@@ -10,16 +10,13 @@ import msgspec
 import numpy as np
 
 from relook import streams
-from relook.cleaned import Cleaned
+from relook.cleaned import Cleaned, signed
 from relook.errors import BadInput
 from relook.streams import ROWS, Stream
 from relook.types import IntArray, blocks
 
 if TYPE_CHECKING:
     import polars as pl
-
-NOBODY = "answer "
-"""People without a name are numbered within an item: the first is `answer 1`."""
 
 _CELLS = 1 << 22
 
@@ -61,12 +58,10 @@ def _votes(found: Cleaned) -> _Votes:
     import polars as pl
 
     told = found.evidence.answers.filter(pl.col("label").is_not_null()).sort("item", maintain_order=True)
-    told = told.select("item", pl.col("annotator").cast(pl.String), pl.col("label").to_physical(), "count")
-    told = told.with_columns(pl.col("count").fill_null(1))
+    told = told.select("item", "annotator", pl.col("label").to_physical(), pl.col("count").fill_null(1))
     if told["count"].max() not in (None, 1):
         told = told.select(pl.exclude("count").repeat_by("count").explode())
-    nobody = pl.lit(NOBODY) + (pl.col("annotator").is_null().cum_sum().over("item")).cast(pl.String)
-    people = told.with_columns(who=pl.coalesce("annotator", nobody))["who"]
+    people = signed(told)
     names = people.unique(maintain_order=True)
     columns = people.cast(pl.Enum(names)).to_physical().to_numpy()
     return _Votes(told["item"].to_numpy(), columns, told["label"].to_numpy(), names.to_list())
@@ -109,3 +104,9 @@ def _wide_blocks(found: Cleaned, votes: _Votes) -> Iterator[pl.DataFrame]:
         columns = {name: pl.Series(row) for name, row in zip(votes.names, cells, strict=True)}
         told = pl.DataFrame(columns).with_columns(pl.all().replace(-1, None)) if columns else pl.DataFrame()
         yield pl.DataFrame({"id": ids}).hstack(told)
+
+
+def write_labels(found: Cleaned, path: Path) -> None:
+    """Write the final class of each item by its number as npy, -1 where there is none."""
+    with path.open("wb") as file:
+        np.lib.format.write_array(file, np.ascontiguousarray(found.evidence.final, "<i8"), allow_pickle=False)

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 OWN = ("id", "label", "given", "status", "answers")
 """Columns that are always there: `label` is the final one."""
 
+LABELS = ("label", "given")
+"""Those that hold classes: by number in parquet, where the page names the classes; by name beside images, where
+`datasets` does not look for names."""
+
 ALL = "train"
 """What a set without splits is called: `load_dataset` has no other word for it."""
 
@@ -86,7 +90,7 @@ def _blocks(found: Cleaned, split: str, *, extra: tuple[str, ...]) -> Iterator[p
     for items, block in found.blocks([*named, *extra, *parted]):
         numbers = {"label": known.final[items], "given": known.given[items], "answers": known.heard[items]}
         told = block.rename(named).with_columns(**numbers, status=found.statuses(items).cast(pl.String))
-        told = told.with_columns(pl.col("label", "given").replace(-1, None)).cast(_own_kinds())
+        told = told.with_columns(pl.col(LABELS).replace(-1, None)).cast(_own_kinds())
         yield told.filter(pl.col("split") == split) if parted else told
 
 
@@ -101,7 +105,10 @@ def _write_images(found: Cleaned, folder: Path, *, split: str) -> None:
                 found.place(name, folder / name)
             single = pl.col("files").list.first().alias("file_name")
             names = single if _views(found) == 1 else pl.col("files").alias("file_names")
-            block.select(names, *OWN, *_contents(found).values()).write_ndjson(table)
+            named = block.with_columns(
+                found.labels(block[name].fill_null(-1).to_numpy()).alias(name) for name in LABELS
+            )
+            named.select(names, *OWN, *_contents(found).values()).write_ndjson(table)
 
 
 def _views(found: Cleaned) -> int:
@@ -114,10 +121,11 @@ def _card(found: Cleaned, splits: list[str]) -> str:
     """Return the page about the set: in its head, for programs, the parts and the columns."""
     images = "files" in found.found.columns
     parts = [{"split": s, "path": f"{s}/**" if images else f"data/{s}-*.parquet"} for s in splits]
-    names = {str(number): name for number, name in enumerate(found.classes)}
-    known = {"label": {"class_label": {"names": names}}, "given": {"class_label": {"names": names}}}
-    features = [{"name": name, "dtype": known.get(name, kind)} for name, kind in _kinds(found).items()]
-    head = {"configs": [{"config_name": "default", "data_files": parts}], "dataset_info": {"features": features}}
+    head: dict[str, Any] = {"configs": [{"config_name": "default", "data_files": parts}]}
+    if not images:
+        classes = {"class_label": {"names": {str(number): name for number, name in enumerate(found.classes)}}}
+        kinds = {name: classes if name in LABELS else kind for name, kind in _kinds(found).items()}
+        head["dataset_info"] = {"features": [{"name": name, "dtype": kind} for name, kind in kinds.items()]}
     rule = found.evidence.rule
     lines = "\n".join(f"{name}: {msgspec.json.encode(value).decode()}" for name, value in head.items())
     return f"---\n{lines}\n---\n\n`label` is the final label by the rule `{rule}`: {RULES[rule]}.\n"
