@@ -9,7 +9,7 @@ from relook.alignment import Matched, Matching, matched
 from relook.datasets import arrays, table
 from relook.errors import BadInput
 from relook.imported import Imported
-from relook.selectors import first
+from relook import first_model
 from relook.sources import COLUMNS, Columns, LabelTable, ProbabilityTable, counted
 from relook.types import FloatArray, Posteriors
 
@@ -42,7 +42,7 @@ def of_set(found: Imported, *, split: str | None = None, seed: int = 0) -> Match
     dataset = found.dataset(split)
     came = found.vectors("probabilities", split)
     if came is None:
-        posteriors, how = first.predicted(dataset, embeddings=found.vectors("embeddings", split), seed=seed)
+        posteriors, how = first_model.predicted(dataset, embeddings=found.vectors("embeddings", split), seed=seed)
     else:
         posteriors, how = _filled(np.asarray(came)), "The probabilities came along with the set."
     return Matched(

@@ -12,7 +12,7 @@ import msgspec
 from relook import archives, imported
 from relook.collection import Collection
 from relook.errors import BadInput
-from relook.imported import Origin, SourceFile, source_file
+from relook.imported import Origin, source_file
 from relook.pictures import SUFFIXES as IMAGES
 from relook.pictures import Step
 from relook.sources import COLUMNS, Columns, Missing, listed
@@ -141,7 +141,9 @@ def _collection(member: str, source: Path, columns: Columns) -> Collection:
 def _table(source: Path, wanted: Wanted) -> tuple[Collection, Origin]:
     found = _collection("table", source, wanted.columns)
     if wanted.images is not None and "files" not in found.columns:
-        return _with_files(wanted.images, found, sources=(source_file(source),), missing=wanted.missing)
+        from relook.datasets.folder_table import illustrated
+
+        return illustrated(wanted.images, found, missing=wanted.missing), Origin((source_file(source),), wanted.images)
     return found, Origin((source_file(source),), wanted.images or source.parent)
 
 
@@ -151,16 +153,8 @@ def _folder(source: Path, wanted: Wanted) -> tuple[Collection, Origin]:
     table = wanted.labels or folder_table.table_in(source, columns=wanted.columns)
     if table is None:
         return folder.collection(source, columns=wanted.columns, missing=wanted.missing), Origin(root=source)
-    said = _collection("table", table, wanted.columns)
-    return _with_files(source, said, sources=(source_file(table),), missing=wanted.missing)
-
-
-def _with_files(
-    folder: Path, said: Collection, *, sources: tuple[SourceFile, ...], missing: Missing
-) -> tuple[Collection, Origin]:
-    from relook.datasets import folder_table
-
-    return folder_table.collection(folder, said=said, missing=missing), Origin(sources, folder)
+    found = folder_table.collection(source, table=table, columns=wanted.columns, missing=wanted.missing)
+    return found, Origin((source_file(table),), source)
 
 
 def _dicom(source: Path, wanted: Wanted) -> tuple[Collection, Origin]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from relook.errors import BadInput
 from relook.rng import generator
@@ -31,7 +32,7 @@ def predicted(dataset: Dataset, *, embeddings: FloatArray | None = None, seed: i
     'Out of sample, 5 folds: logistic regression on the numbers of the items.'
     """
     features, what = _features(dataset, embeddings, seed=seed)
-    known = np.isfinite(features).all(1)
+    known: NDArray[np.bool_] = np.isfinite(features).all(axis=1)
     if not known.any():
         raise BadInput(f"{dataset.name}: embeddings of its items were needed, but all are missing; join them anew")
     given = dataset.given.majority()
