@@ -32,7 +32,7 @@ def predicted(dataset: Dataset, *, embeddings: FloatArray | None = None, seed: i
     'Out of sample, 5 folds: logistic regression on the numbers of the items.'
     """
     features, what = _features(dataset, embeddings, seed=seed)
-    known: NDArray[np.bool_] = np.isfinite(features).all(axis=1)
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(features).all(axis=1))
     if not known.any():
         raise BadInput(f"{dataset.name}: embeddings of its items were needed, but all are missing; join them anew")
     given = dataset.given.majority()
@@ -60,7 +60,7 @@ def _features(dataset: Dataset, embeddings: FloatArray | None, *, seed: int) -> 
     if dataset.images is not None:
         return _of_images(dataset.images), f"the pixels of pictures of {SIDE} x {SIDE}"
     raise BadInput(
-        f"{dataset.name}: class probabilities were needed, but the set holds names alone, and nothing to fit a model to; "
+        f"{dataset.name}: class probabilities were needed, but the set holds names alone, nothing to fit a model to; "
         "import it with --embeddings or --probabilities"
     )
 

@@ -5,11 +5,11 @@ from typing import Literal
 
 import numpy as np
 
+from relook import first_model
 from relook.alignment import Matched, Matching, matched
 from relook.datasets import arrays, table
 from relook.errors import BadInput
 from relook.imported import Imported
-from relook import first_model
 from relook.sources import COLUMNS, Columns, LabelTable, ProbabilityTable, counted
 from relook.types import FloatArray, Posteriors
 

@@ -1,7 +1,7 @@
 """`relook rank`: which labels to look at first, in an imported set or from two files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
@@ -9,12 +9,15 @@ from relook.cli import show
 from relook.cli.report import check_page
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from relook.alignment import Matched
     from relook.guard import Doubt
     from relook.imported import Imported
-    from relook.rules import Policy
     from relook.predictions import Predictions
     from relook.ranking import Ranked
+    from relook.rules import Policy
+    from relook.thumbnails import LinkedImages
 
 FILES, RULE, OUT = "Files", "Rule", "Writing"
 
@@ -80,13 +83,14 @@ def rank(
     if report is not None:
         check_page(report)
     rule = _rule(policy, settle, seed=seed)
+    images = None
     if source is not None:
         from relook.imported import read
 
-        both = set_of(read(source), split=split, seed=seed)
+        both, images = set_of(read(source), split=split, seed=seed)
     else:
         both = _read(*files, asked=(id, label, classes), allow_missing=allow_missing)
-    written = tell_ranking(both, rule, out=out, trust_order=trust_order)
+    written = tell_ranking(both, rule, out=out, images=images, trust_order=trust_order)
     show.wrote(*written, following=_next(files) if source is None else f"relook export {source} --to labels.csv")
 
 
@@ -99,14 +103,17 @@ class Out(NamedTuple):
     top: int = 20
 
 
-def set_of(found: "Imported", *, split: str | None = None, seed: int = 0) -> "Matched":
-    """Return an imported set with probabilities, fitted now where none came along."""
+def set_of(found: "Imported", *, split: str | None, seed: int) -> tuple["Matched", "LinkedImages | None"]:
+    """Return an imported set with probabilities, fitted now where none came along, and its images."""
     from relook.inputs import of_set
 
-    return of_set(found, split=split, seed=seed)
+    images = found.images(split) if found.manifest.content == "images" else None
+    return of_set(found, split=split, seed=seed), images
 
 
-def tell_ranking(both: "Matched", rule: "Policy", *, out: Out, trust_order: bool = False) -> list[Path]:
+def tell_ranking(
+    both: "Matched", rule: "Policy", *, out: Out, images: "LinkedImages | None" = None, trust_order: bool = False
+) -> list[Path]:
     """Rank labels, print what is to be looked at first, write the table and the page, and return what was written."""
     from relook import ranking
     from relook.predictions import predictions
@@ -118,7 +125,7 @@ def tell_ranking(both: "Matched", rule: "Policy", *, out: Out, trust_order: bool
     _show(table, out.top, rule=rule.name)
     _write(table, out.to, json=out.json)
     if out.report is not None:
-        _page(table, out.report, rule=rule.name)
+        _page(table, out.report, rule=rule.name, images=images)
     return [path for path in (out.to, out.json, out.report) if path is not None]
 
 
@@ -234,7 +241,7 @@ def _write(table: "Ranked", to: Path, *, json: Path | None) -> None:
         write_json(table, json)
 
 
-def _page(table: "Ranked", path: Path, *, rule: str) -> None:
+def _page(table: "Ranked", path: Path, *, rule: str, images: "LinkedImages | None") -> None:
     from datetime import UTC, datetime
 
     from relook.report import RankingReport, write
@@ -242,7 +249,8 @@ def _page(table: "Ranked", path: Path, *, rule: str) -> None:
 
     both = table.both
     ids = [both.name(item) for item in range(len(both))]
-    dataset = Dataset(both.source, both.classes, ids, both.labels)
+    pictures = cast("Sequence[Any] | None", images)
+    dataset = Dataset(both.source, both.classes, ids, both.labels, images=pictures)
     today = datetime.now(UTC).date().isoformat()
     write(path, RankingReport(dataset, both.posteriors, table.priority, today, policy=rule))
 

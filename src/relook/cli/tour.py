@@ -31,7 +31,7 @@ def tour(
     folder = to or Path(f"{source.name.split('.')[0] or 'set'}-relook")
     along = {"embeddings": embeddings, "probabilities": probabilities}
     made, _ = bring_in(source, folder, wanted=WANTED, along=along)
-    both = set_of(made, split=split, seed=seed)
+    both, images = set_of(made, split=split, seed=seed)
     out = Out(folder / "ranking.csv", report=folder / "report.html")
-    written = tell_ranking(both, named("default"), out=out)
+    written = tell_ranking(both, named("default"), out=out, images=images)
     show.wrote(folder, *written, following=f"relook export {folder} --to labels.csv")
