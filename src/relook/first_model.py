@@ -78,7 +78,9 @@ def _of_texts(texts: Sequence[str], *, seed: int) -> FloatArray:
     if topics < 1:
         return np.asarray(table.toarray())
     chance = np.random.RandomState(int(generator(seed, "topics").integers(2**31)))
-    return np.asarray(TruncatedSVD(topics, random_state=chance).fit_transform(table))
+    # Texts that are all alike vary by nothing, and their share of that is no number.
+    with np.errstate(invalid="ignore"):
+        return np.asarray(TruncatedSVD(topics, random_state=chance).fit_transform(table))
 
 
 def _of_images(images: Sequence[Any]) -> FloatArray:

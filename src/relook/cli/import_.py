@@ -177,7 +177,9 @@ def tell(found: "Collection", origin: "Origin") -> None:
         f"{len(found.classes)} classes ({listed(found.classes, 12)})",
     ]
     if people or len(found.answers) > len(found):
-        said.append(counted(len(found.answers), "answer") + (f" of {counted(len(people), 'person')}" if people else ""))
+        said.append(
+            counted(len(found.answers), "answer") + (f" of {counted(len(people), 'annotator')}" if people else "")
+        )
     show.say(", ".join(said) + ".")
     for fact in found.facts:
         show.say(fact)

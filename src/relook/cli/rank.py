@@ -78,20 +78,25 @@ def rank(
     """
     files = tuple(path for path in (labels, probabilities) if path is not None)
     _check_sources(source, labels, probabilities=probabilities, split=split)
+    found = None if source is None else _set(source)
     out = Out(to or (Path() if source is None else source) / "ranking.csv", json, report, top)
     _check_targets(out.to, json, inputs=files)
     if report is not None:
         check_page(report)
     rule = _rule(policy, settle, seed=seed)
     images = None
-    if source is not None:
-        from relook.imported import read
-
-        both, images = set_of(read(source), split=split, seed=seed)
+    if found is not None:
+        both, images = set_of(found, split=split, seed=seed)
     else:
         both = _read(*files, asked=(id, label, classes), allow_missing=allow_missing)
     written = tell_ranking(both, rule, out=out, images=images, trust_order=trust_order)
     show.wrote(*written, following=_next(files) if source is None else f"relook export {source} --to labels.csv")
+
+
+def _set(folder: Path) -> "Imported":
+    from relook.imported import read
+
+    return read(folder)
 
 
 class Out(NamedTuple):

@@ -66,8 +66,8 @@ class Logistic(msgspec.Struct, frozen=True):
         np.maximum.at(labelled, group_of, target)
         if (labelled >= 0).sum() < self.folds:
             raise BadInput(
-                f"logistic: a labelled group a fold was needed, but {(labelled >= 0).sum()} came for {self.folds}; take "
-                "fewer folds"
+                f"logistic: a labelled group a fold was needed, but {(labelled >= 0).sum()} came for {self.folds}; "
+                "take fewer folds"
             )
         return _folds(labelled, self.folds, rng=rng)[group_of]
 
