@@ -34,7 +34,7 @@ def gathered(sheet: Sheet, found: Roles, rows: pl.Series) -> pl.DataFrame:
 
     known = _known(sheet, found)
     if not known:
-        return pl.DataFrame()
+        return rows.unique(maintain_order=True).to_frame()
     with reading(sheet.source):
         table = sheet.frame.select(part.alias(name) for name, part in known.items()).collect().with_columns(item=rows)
     groups = table.group_by("item", maintain_order=True)
@@ -47,7 +47,7 @@ def gathered(sheet: Sheet, found: Roles, rows: pl.Series) -> pl.DataFrame:
                 f"{sheet.place(row)}: one {name.removeprefix(NUMBER)} an item was needed, but the answers about this "
                 f"one tell of {differ[name][item]}; write the same in each row"
             )
-    return groups.agg(pl.exclude("item").first()).drop("item")
+    return groups.agg(pl.exclude("item").first())
 
 
 def checked(sheet: Sheet, found: Roles) -> Names:

@@ -133,13 +133,13 @@ def _read(source: Path, form: str, *, wanted: Wanted) -> tuple[Collection, Origi
     return _READERS[form](source, wanted)
 
 
-def _collection(member: str, source: Path, columns: Columns) -> Collection:
+def _collection(member: str, source: Path, *, columns: Columns) -> Collection:
     found: Collection = import_module(f"relook.datasets.{member}").collection(source, columns=columns)
     return found
 
 
 def _table(source: Path, wanted: Wanted) -> tuple[Collection, Origin]:
-    found = _collection("table", source, wanted.columns)
+    found = _collection("table", source, columns=wanted.columns)
     if wanted.images is not None and "files" not in found.columns:
         from relook.datasets.folder_table import illustrated
 
@@ -160,14 +160,14 @@ def _folder(source: Path, wanted: Wanted) -> tuple[Collection, Origin]:
 def _dicom(source: Path, wanted: Wanted) -> tuple[Collection, Origin]:
     from relook.datasets import dicom
 
-    said = None if wanted.labels is None else _collection("table", wanted.labels, wanted.columns)
+    said = None if wanted.labels is None else _collection("table", wanted.labels, columns=wanted.columns)
     return dicom.collection(source, columns=wanted.columns, labels=said), Origin()
 
 
 def _file(member: str) -> Callable[[Path, Wanted], tuple[Collection, Origin]]:
     def read(source: Path, wanted: Wanted) -> tuple[Collection, Origin]:
         sources = (source_file(source),) if source.is_file() else ()
-        return _collection(member, source, wanted.columns), Origin(sources, wanted.images or source.parent)
+        return _collection(member, source, columns=wanted.columns), Origin(sources, wanted.images or source.parent)
 
     return read
 
