@@ -1,0 +1,125 @@
+"""MedMNIST's chest radiographs, 28 x 28 pixels (Yang et al. 2023): pneumonia in children, and 14 findings of adults."""
+
+from __future__ import annotations
+
+import lzma
+import struct
+import warnings
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import msgspec
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from relook.errors import BadInput
+from relook.published import PUBLISHED
+from relook.sources import listed
+from relook.types import Dataset, Labels
+
+SPLITS = ("train", "val", "test")
+
+FINDINGS = (
+    *("atelectasis", "cardiomegaly", "effusion", "infiltration", "mass", "nodule", "pneumonia", "pneumothorax"),
+    *("consolidation", "edema", "emphysema", "fibrosis", "pleural", "hernia"),
+)
+"""The columns of ChestMNIST's labels, in the publisher's order."""
+
+_SIDE, _MOST_BYTES = 28, 2**28
+
+_BROKEN = (
+    *(ValueError, OSError, EOFError, RuntimeError, NotImplementedError, SyntaxError, struct.error, MemoryError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, TypeError, KeyError, OverflowError),
+)
+"""What Python's zip files and numpy's headers raise on bytes that make no sense."""
+
+
+class _Part(NamedTuple):
+    """A split: its images, N x 28 x 28, and its labels, N x columns."""
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.uint8]
+
+
+def pneumonia(folder: str | Path, *, split: str = "all") -> Dataset:
+    """Return PneumoniaMNIST, normal or pneumonia; physicians graded it, so its labels are the truth as well.
+
+    Ids are a split and a row of it, `train/0`.
+    """
+    parts = _parts(Path(folder), "pneumoniamnist", split=split, columns=1)
+    made = _dataset(f"pneumoniamnist-{split}", parts, classes=("normal", "pneumonia"))
+    return msgspec.structs.replace(made, truth=made.given.given)
+
+
+def chest(folder: str | Path, *, question: str, split: str = "all") -> Dataset:
+    """Return ChestMNIST asked for one of its 14 findings: is it there, yes or no?
+
+    The labels were mined from reports, so that the truth is not known. Ids are a split and a row of it, `train/0`.
+    """
+    if question not in FINDINGS:
+        raise BadInput(f"chestmnist: a question was needed ({listed(FINDINGS, 14)}), but {question!r} came; name one")
+    parts = _parts(Path(folder), "chestmnist", split=split, columns=len(FINDINGS))
+    column = FINDINGS.index(question)
+    asked = {name: _Part(part.images, part.labels[:, [column]]) for name, part in parts.items()}
+    return _dataset(f"chestmnist-{question}-{split}", asked, classes=(f"no {question}", question))
+
+
+def _dataset(name: str, parts: Mapping[str, _Part], *, classes: tuple[str, str]) -> Dataset:
+    labels = np.concatenate([part.labels[:, 0] for part in parts.values()]).astype(np.int64)
+    return Dataset(
+        name=name,
+        classes=classes,
+        ids=tuple(f"{split}/{row}" for split, part in parts.items() for row in range(len(part.labels))),
+        given=Labels(labels, 2),
+        images=cast("Sequence[Any]", np.concatenate([part.images for part in parts.values()])),
+    )
+
+
+def _parts(folder: Path, name: str, *, split: str, columns: int) -> dict[str, _Part]:
+    """Return the splits that are asked for."""
+    if split not in (*SPLITS, "all"):
+        raise BadInput(f"{name}: the split must be {', '.join(SPLITS)} or all, but {split!r} came; name one of them")
+    path = PUBLISHED[name].needed(folder, f"{name}.npz")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {part: _part(archive, part, columns=columns) for part in (SPLITS if split == "all" else (split,))}
+    except BadInput:
+        raise
+    except _BROKEN as error:
+        raise BadInput(f"{path}: an npz file was needed, but it is broken ({error}); get it again") from None
+
+
+def _part(archive: zipfile.ZipFile, split: str, *, columns: int) -> _Part:
+    images, labels = (_array(archive, f"{split}_{what}.npy") for what in ("images", "labels"))
+    if images.ndim != 3 or images.shape[1:] != (_SIDE, _SIDE) or labels.shape != (len(images), columns):
+        raise BadInput(
+            f"{archive.filename}: N images of {_SIDE} x {_SIDE} and N x {columns} labels were needed as {split}, but "
+            f"shapes {images.shape} and {labels.shape} came; get the size of {_SIDE} pixels"
+        )
+    if labels.size and labels.max() > 1:
+        row = int((labels.max(1) > 1).argmax())
+        raise BadInput(
+            f"{archive.filename}: labels 0 and 1 were needed, but {split}/{row} has {labels[row].max()}; get it again"
+        )
+    return _Part(images, labels)
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> NDArray[np.uint8]:
+    """Return an array of bytes, whose header, length in the archive and content agree."""
+    with archive.open(name) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(npy.read_magic(file))
+        shape, by_columns, kind = read(file) if read is not None else ((), False, np.dtype(object))
+        if kind != np.uint8 or not 0 < prod(shape) <= _MOST_BYTES:
+            raise BadInput(
+                f"{archive.filename}: an array of at most {_MOST_BYTES:,} bytes was needed as {name}, but {kind} of "
+                f"shape {shape} came; get it again"
+            )
+        content = file.read(prod(shape) + 1)
+    flat = np.frombuffer(content, np.uint8, prod(shape))
+    return flat.reshape(shape, order="F" if by_columns else "C")
