@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from relook.cli import cite, demo, doctor, rank, report, reproduce, simulate
+from relook.cli import cite, datasets, demo, doctor, noise, rank, report, reproduce, simulate
 from relook.errors import RelookError
 
 PREPARE, RANK, PLAN, JUDGE = "Prepare", "Rank", "Plan", "Judge"
@@ -18,6 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
+app.command(rich_help_panel=PREPARE)(datasets.datasets)
+app.command(rich_help_panel=PREPARE)(noise.noise)
 app.command(rich_help_panel=PREPARE)(doctor.doctor)
 app.command(rich_help_panel=RANK)(rank.rank)
 app.command(rich_help_panel=PLAN)(simulate.simulate)

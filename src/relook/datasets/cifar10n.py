@@ -82,7 +82,7 @@ def collection(folder: Path) -> Collection:
     items = pl.DataFrame({"id": [str(row) for row in range(ITEMS)], **kept})
     return Collection(
         source=str(_SET.needed(folder, _LABELS)),
-        form=Form("torch", "answers"),
+        form=Form("csv", "answers"),
         classes=CLASSES,
         ids=items["id"],
         items=items.lazy(),

@@ -30,7 +30,7 @@ FINDINGS = (
 )
 """The columns of ChestMNIST's labels, in the publisher's order."""
 
-_SIDE, _MOST_BYTES = 28, 2**28
+_SIDE, _MOST_BYTES = 28, 2**26
 
 _BROKEN = (
     *(ValueError, OSError, EOFError, RuntimeError, NotImplementedError, SyntaxError, struct.error, MemoryError),
