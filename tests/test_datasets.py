@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from relook import datasets
+from relook import cifar, datasets
 from relook.curves import difficult
 from relook.datasets import cifar10h, digits
 from relook.errors import BadInput
@@ -96,7 +96,7 @@ def folder(tmp_path: Path, counts: IntArray) -> Path:
     return tmp_path
 
 
-def packed(folder: Path, labels: IntArray, *, classes: tuple[str, ...] = cifar10h.CLASSES, items: int = 40) -> Path:
+def packed(folder: Path, labels: IntArray, *, classes: tuple[str, ...] = cifar.CLASSES, items: int = 40) -> Path:
     """Write an archive of images by class, as 1 x 1 pixels that tell their row, and the labels beside it."""
     folder.mkdir(exist_ok=True)
     np.save(folder / "test_labels.npy", labels)
@@ -170,7 +170,9 @@ class TestImages:
             cifar10h.load(folder, images=images)
 
     def test_nothing_there(self, folder: Path) -> None:
-        with pytest.raises(BadInput, match=r"test_batch\.bin or images\.tar\.xz beside it was needed, but neither is"):
+        with pytest.raises(
+            BadInput, match=r"one of cifar-10-batches-bin, cifar-10-batches-py, images.tar.xz was needed in"
+        ):
             cifar10h.load(folder, images=folder / "nowhere")
 
     def test_an_archive_without_labels(self, folder: Path, counts: IntArray) -> None:
@@ -184,7 +186,7 @@ class TestImages:
     def test_labels_of_another_number(self, folder: Path, counts: IntArray) -> None:
         images = packed(folder / "images", counts.argmax(1))
         np.save(images / "test_labels.npy", counts.argmax(1)[:50])
-        with pytest.raises(BadInput, match=r"must hold 10000 labels, but shape \(50,\) came"):
+        with pytest.raises(BadInput, match=r"must hold 10000 labels, but int64 of shape \(50,\) came"):
             cifar10h.load(folder, images=images)
 
 
@@ -198,10 +200,10 @@ class TestBadCounts:
     @pytest.mark.parametrize(
         ("array", "message"),
         [
-            (np.ones((10, 10), int), r"must hold 10000 x 10 counts, but int64 of shape \(10, 10\) came; get it from"),
+            (np.ones((10, 10), int), r"must hold 10000 x 10 counts, but int64 of shape \(10, 10\) came; get it"),
             (np.ones((10_000, 10)), "must hold 10000 x 10 counts, but float64 of shape"),
             (np.zeros((10_000, 10), int), "truth: rows must hold shares or counts of answers, but item 0"),
-            (np.full((10_000, 10), None), r"must be an array of numbers, but it is none \(.+\); get it again"),
+            (np.full((10_000, 10), None), r"an array of numbers was needed, but it is none \(.+\); get it again"),
         ],
     )
     def test_another_array(self, tmp_path: Path, array: Any, message: str) -> None:
@@ -211,7 +213,7 @@ class TestBadCounts:
 
     def test_no_array_at_all(self, tmp_path: Path) -> None:
         (tmp_path / "cifar10h-counts.npy").write_text("counts", "utf-8")
-        with pytest.raises(BadInput, match="must be an array of numbers, but it is none"):
+        with pytest.raises(BadInput, match="an array of numbers was needed, but it is none"):
             cifar10h.load(tmp_path)
 
     def test_unknown_subset(self, folder: Path) -> None:
@@ -311,7 +313,8 @@ class TestByName:
             (
                 "mnist",
                 {},
-                "dataset: one of cifar10h, digits was needed, but 'mnist' came; pass arrays for a set of your own",
+                "dataset: one of chestmnist, cifar10, cifar10h, cifar10n, digits, noisy_cxr, pneumoniamnist was "
+                "needed, but 'mnist' came; pass arrays for a set of your own",
             ),
             ("cifar10h", {}, "dataset cifar10h: a folder was needed, but none was given; name it, or set RELOOK_DATA"),
             (

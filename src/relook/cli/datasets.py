@@ -63,12 +63,12 @@ def _get(found: "Published", data_folder: Path | None) -> None:
 
     folder = chosen(data_folder, what=f"dataset {found.name}")
     before = found.state(folder)
-    with show.progress(f"Getting {found.name}", sum(file.most for file in found.files)) as step:
-        made = obtain(found, folder, step=step)
     for file in found.files:
         if file.by_hand and found.place(folder, file.name) is None:
             kind = " (optional)" if file.optional else ""
             show.say(f"By hand{kind}: put {file.name} into {folder / found.folder}; it is at {file.page}.")
+    with show.progress(f"Getting {found.name}", sum(file.most for file in found.files)) as step:
+        made = obtain(found, folder, step=step)
     if made:
         show.say(f"Licence of {found.name}: {found.licence}. Cite:\n\n{found.bibtex}\n")
     elif before == "there":

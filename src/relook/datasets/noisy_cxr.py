@@ -66,10 +66,11 @@ class Benchmark(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def truth(self) -> IntArray:
-        """Shares of readers as counts, N x 2: one reader, or two against one where it is difficult."""
+        """Counts of readers, N x 2: one of them, or two against one where it is difficult."""
         sure = np.eye(2, dtype=np.int64)[self.table["opacity"].to_numpy().astype(np.int64)]
         difficult = self.table["difficult"].fill_null(value=False).to_numpy()
-        return np.where(difficult[:, np.newaxis], 2 * sure + 1, sure)
+        # As the paper says (.66); the released code adds one to twice the reader, which makes it three against one.
+        return np.where(difficult[:, np.newaxis], sure + 1, sure)
 
 
 def load(
