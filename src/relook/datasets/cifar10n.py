@@ -144,8 +144,9 @@ def _check_batches(table: pl.DataFrame, path: Path) -> None:
     wanted = [f"{first}--{first + BATCH - 1}" for first in range(0, ITEMS, BATCH)]
     came = table["Image-batch"].to_list()
     if came != wanted:
-        row = next((row for row, (one, other) in enumerate(zip(came, wanted, strict=False)) if one != other), len(came))
-        what = repr(came[row]) if row < min(len(came), len(wanted)) else f"{len(came):,} rows"
+        least = min(len(came), len(wanted))
+        row = next((row for row, (one, other) in enumerate(zip(came, wanted, strict=False)) if one != other), least)
+        what = repr(came[row]) if row < least else f"{len(came):,} rows"
         raise BadInput(
             f"{path}, line {row + 2}: batches of ten images in their order were needed, {len(wanted):,} of them, but "
             f"{what} came; get the file again"
