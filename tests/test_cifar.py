@@ -15,9 +15,13 @@ from relook.errors import BadInput
 Rows = NDArray[np.uint8]
 
 
-@pytest.fixture(scope="module")
-def rows() -> Rows:
-    """The rows of a split, a label and 3,072 random bytes each: 10,000, taken for every batch."""
+@pytest.fixture(scope="module", name="rows")
+def random_rows_once() -> Rows:
+    return random_rows()
+
+
+def random_rows() -> Rows:
+    """Return the rows of a split, a label and 3,072 random bytes each: 10,000, taken for every batch."""
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 256, (10_000, 3_073), np.uint8)
     rows[:, 0] %= 10
@@ -85,7 +89,9 @@ def test_real_images(data_dir: Path) -> None:
 
 class TestBad:
     def test_split(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInput, match="the split must be train or test, but 'val' came; name one of them"):
+        with pytest.raises(
+            BadInput, match="cifar10: the split must be train or test, but 'val' came; name one of them"
+        ):
             cifar10.load(tmp_path, split="val")
 
     def test_nothing_there(self, tmp_path: Path) -> None:

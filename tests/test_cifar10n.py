@@ -13,8 +13,7 @@ from relook.cifar import CLASSES
 from relook.datasets import cifar10n
 from relook.datasets.cifar10n import GIVEN, collection, load
 from relook.errors import BadInput
-from tests.test_cifar import Rows, binary
-from tests.test_cifar import rows as rows  # the fixture
+from tests.test_cifar import Rows, binary, random_rows
 
 Labels = dict[str, Any]
 
@@ -72,7 +71,7 @@ def save(folder: Path, labels: Labels) -> Path:
     return there
 
 
-def save_people(there: Path, change: Callable[[list[str]], object] = lambda lines: None) -> None:
+def save_people(there: Path, change: Callable[[list[str]], object] = len) -> None:
     np.save(there / "image_order_c10.npy", np.arange(50_000)[::-1])
     heading = "Image-batch,Worker1-id,Work-time-in-seconds-1,Worker2-id,Work-time-in-seconds-2,Worker3-id,"
     lines = [f"{heading}Work-time-in-seconds-3"]
@@ -99,7 +98,8 @@ class TestMade:
             "There is no side_info_cifar10N.csv: who gave an answer, and how long it took, is not known.",
         )
 
-    def test_images(self, tmp_path: Path, labels: Labels, rows: Rows) -> None:
+    def test_images(self, tmp_path: Path, labels: Labels) -> None:
+        rows: Rows = random_rows()
         save(tmp_path, labels)
         binary(tmp_path / "cifar10", rows)
         with pytest.raises(BadInput, match=r"labels must be the official ones of the answers, but row \d+ differs"):

@@ -193,7 +193,7 @@ class TestBadFiles:
         ("name", "text", "message"),
         [
             (MAPPING, "{}", "a list of entries was needed, but Expected `array`"),
-            (MAPPING, "[]", "a list of entries was needed, but it is empty"),
+            (MAPPING, "[]", "a list of entries was needed, but it is empty; get the file again"),
             (MAPPING, '[{"img_id": "a"}]', "a list of entries was needed, but Object missing required field"),
             (
                 MAPPING,

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from relook import pickled
+from relook import npy, pickled
 from relook.errors import BadInput
 from relook.types import IntArray
 
@@ -89,7 +89,7 @@ class PackedImages:
         path = folder / f"{split}_labels.npy"
         if not path.is_file():
             raise BadInput(f"cifar10: {path} was needed beside {PACKED}, but there is no such file; add it")
-        labels = array(path)
+        labels = npy.array(path)
         if labels.shape != (SPLITS[split],) or labels.dtype.kind not in "iu":
             came = f"{labels.dtype} of shape {labels.shape}"
             raise BadInput(f"cifar10: {path} must hold {SPLITS[split]} labels, but {came} came; get it again")
@@ -153,14 +153,6 @@ def images(folder: Path, split: str) -> Images:
                 return layout(place, split)
     known = ", ".join(LAYOUTS)
     raise BadInput(f"cifar10: one of {known} was needed in {folder}, but none is there; {_WHERE}")
-
-
-def array(path: Path) -> NDArray[Any]:
-    """Return the array of an npy file, which holds numbers."""
-    try:
-        return cast("NDArray[Any]", np.load(path, allow_pickle=False))
-    except (ValueError, EOFError, OSError, MemoryError) as error:
-        raise BadInput(f"{path}: an array of numbers was needed, but it is none ({error}); get it again") from None
 
 
 def _table(path: Path) -> NDArray[np.uint8]:

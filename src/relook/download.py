@@ -45,7 +45,7 @@ def obtain(found: Published, folder: Path, *, opener: Opener = secure, step: Ste
     """
     if not folder.is_dir():
         raise BadInput(f"{folder}: a folder of data sets was needed, but it is not there; make it, or name another")
-    missing = [file for file in found.files if not file.by_hand and not _there(found, file, folder)]
+    missing = [file for file in found.files if not file.by_hand and not _there(found, file, folder=folder)]
     made: list[Path] = []
     with _beside(folder, found.name) as staged:
         for file in missing:
@@ -126,7 +126,7 @@ def _by_hand(file: File) -> str:
     return f"get {file.name} from {file.page}"
 
 
-def _there(found: Published, file: File, folder: Path) -> bool:
+def _there(found: Published, file: File, *, folder: Path) -> bool:
     """Say whether a file is there already; one that is another than its publisher's is refused."""
     places = [folder / found.folder / name for name in file.holds or (file.name,)]
     if file.holds or not places[0].is_file():

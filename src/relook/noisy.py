@@ -85,7 +85,7 @@ def model(recipe: Recipe, truth: FloatArray, *, embeddings: FloatArray | None = 
     if recipe.rate is None and _SEARCHED.get(recipe.model) not in said:
         raise BadInput(f"noise: --rate was needed for {recipe.model}, but it did not come; 20 % is 0.2")
     made = kind(**said, **_brought(kind, recipe, embeddings=embeddings))
-    if recipe.rate is None:
+    if recipe.rate is None or isinstance(made, noise.Symmetric):
         return made
     if made.FREE.field in said:
         raise BadInput(f"noise: --rate or --{made.FREE.field} was needed, but both came; leave one out")

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 SOURCE, MODEL, OUT = "Source", "Noise", "Writing"
 
+MOST_BYTES = 2**34
+"""What embeddings may weigh: 16 GiB."""
+
 
 def _option(help_text: str, *names: str, panel: str) -> Any:
     return typer.Option(*names, help=help_text, rich_help_panel=panel)
@@ -53,11 +56,12 @@ def noise(
     """
     from msgspec.structs import replace
 
+    from relook import npy
     from relook.noisy import Recipe, copy
 
     clean = _clean(source, data_folder, split=split, question=question)
     if embeddings is not None:
-        clean = replace(clean, embeddings=_array(embeddings, option="embeddings"))
+        clean = replace(clean, embeddings=npy.array(embeddings, most=MOST_BYTES))
     recipe = Recipe(model=model, rate=rate, tau=tau, offset=offset, matrix=_matrix(matrix), std=std, seed=seed)
     with show.progress("Copying", len(clean.found)) as step:
         made, changed = copy(clean, recipe, folder=to, step=step)
@@ -84,24 +88,9 @@ def _clean(source: str, data_folder: Path | None, *, split: str | None, question
 
 
 def _matrix(named: str | None) -> "FloatArray | None":
+    from relook import npy
     from relook.noise import cifar10_asymmetric
 
     if named is None:
         return None
-    return cifar10_asymmetric() if named == "cifar10-asymmetric" else _array(Path(named), option="matrix")
-
-
-def _array(path: Path, *, option: str) -> "FloatArray":
-    import numpy as np
-
-    from relook.errors import BadInput
-
-    try:
-        found = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise BadInput(
-            f"--{option} {path}: an npy file of numbers was needed, but it is none ({error}); mend it"
-        ) from None
-    if not isinstance(found, np.ndarray) or found.dtype.kind not in "iuf":
-        raise BadInput(f"--{option} {path}: one array of numbers was needed, but something else came; save one as npy")
-    return found
+    return cifar10_asymmetric() if named == "cifar10-asymmetric" else npy.array(Path(named))

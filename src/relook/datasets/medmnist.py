@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import lzma
-import struct
-import warnings
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
-from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from relook import npy
 from relook.errors import BadInput
 from relook.published import PUBLISHED
 from relook.sources import listed
@@ -30,13 +25,7 @@ FINDINGS = (
 )
 """The columns of ChestMNIST's labels, in the publisher's order."""
 
-_SIDE, _MOST_BYTES = 28, 2**26
-
-_BROKEN = (
-    *(ValueError, OSError, EOFError, RuntimeError, NotImplementedError, SyntaxError, struct.error, MemoryError),
-    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, TypeError, KeyError, OverflowError),
-)
-"""What Python's zip files and numpy's headers raise on bytes that make no sense."""
+_SIDE = 28
 
 
 class _Part(NamedTuple):
@@ -90,7 +79,7 @@ def _parts(folder: Path, name: str, *, split: str, columns: int) -> dict[str, _P
             return {part: _part(archive, part, columns=columns) for part in (SPLITS if split == "all" else (split,))}
     except BadInput:
         raise
-    except _BROKEN as error:
+    except npy.BROKEN as error:
         raise BadInput(f"{path}: an npz file was needed, but it is broken ({error}); get it again") from None
 
 
@@ -110,16 +99,10 @@ def _part(archive: zipfile.ZipFile, split: str, *, columns: int) -> _Part:
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> NDArray[np.uint8]:
-    """Return an array of bytes, whose header, length in the archive and content agree."""
-    with archive.open(name) as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(npy.read_magic(file))
-        shape, by_columns, kind = read(file) if read is not None else ((), False, np.dtype(object))
-        if kind != np.uint8 or not 0 < prod(shape) <= _MOST_BYTES:
-            raise BadInput(
-                f"{archive.filename}: an array of at most {_MOST_BYTES:,} bytes was needed as {name}, but {kind} of "
-                f"shape {shape} came; get it again"
-            )
-        content = file.read(prod(shape) + 1)
-    flat = np.frombuffer(content, np.uint8, prod(shape))
-    return flat.reshape(shape, order="F" if by_columns else "C")
+    with archive.open(name) as file:
+        found = npy.read(file, source=f"{archive.filename}, {name}")
+    if found.dtype != np.uint8:
+        raise BadInput(
+            f"{archive.filename}: unsigned bytes were needed as {name}, but {found.dtype} came; get it again"
+        )
+    return cast("NDArray[np.uint8]", found)
