@@ -46,7 +46,8 @@ def written(found: Collection, folder: Path, *, origin: Origin = imported.UNKNOW
 class TestCopy:
     def test_labels_are_wrong_at_the_rate_and_the_truth_is_beside(self, tmp_path: Path) -> None:
         split, kept = ["a", "b"] * 150, [str(n) for n in range(300)]
-        source = written(pets(split=split, **{f"{KEPT}n": kept}), tmp_path / "pets")
+        columns: dict[str, Any] = {"split": split, f"{KEPT}n": kept}
+        source = written(pets(**columns), tmp_path / "pets")
         made, changed = copy(of_imported(source), Recipe(model="symmetric", rate=0.3), folder=tmp_path / "noisy")
         assert changed
         verify(made)

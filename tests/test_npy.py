@@ -68,6 +68,24 @@ def test_a_length_that_lies(tmp_path: Path) -> None:
     assert time.monotonic() - began < 1
 
 
+def test_archives(tmp_path: Path) -> None:
+    """Numpy's own are opened; one with a million members, or one that says so, costs nothing."""
+    path = tmp_path / "a.npz"
+    np.savez(path, a=[1], b=[2])
+    with npy.archive(path) as opened:
+        assert opened.namelist() == ["a.npy", "b.npy"]
+    content = path.read_bytes()
+    at = content.rindex(b"PK\5\6")
+    long = content[: at + 12] + (2**24).to_bytes(4, "little") + content[at + 16 :]
+    for other in (long, content[:at] + b"PK\6\7" + bytes(16) + content[at:], content + b"PK\5\6" + b"\xff" * 18):
+        path.write_bytes(other)
+        with pytest.raises(BadInput, match="an archive of a few files was needed, but it lists too many; is it anoth"):
+            npy.archive(path)
+    path.write_bytes(b"")
+    with pytest.raises(BadInput, match=r"a zip archive was needed, but it is broken \(File is not a zip file\)"):
+        npy.archive(path)
+
+
 @pytest.mark.slow
 @settings(max_examples=2_000)
 @given(data=st.data())

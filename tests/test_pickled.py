@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relook import pickled
+from relook import npy, pickled
 from relook.errors import BadInput
 from relook.pickled import unpickled, values
 from tests.watched import watched
@@ -114,7 +114,7 @@ class TestPlain:
             (b"", r"byte 0: .+ 1 more bytes were announced than the file has"),
             (b"N.", "a dictionary was needed, but NoneType came"),
             (pickle.dumps([1]), "a dictionary was needed, but list came"),
-            (b"PK\3\4 no archive", r"a zip archive of torch was needed, but it is broken \("),
+            (b"PK\3\4 no archive", r"a zip archive was needed, but it is broken \("),
             (of_torch(b"}.", folder="x")[:60], "but it is broken"),
             (b"N." * 9, "more than 8 pickles came in a row"),
         ],
@@ -123,6 +123,12 @@ class TestPlain:
         path = tmp_path / "human.pt"
         path.write_bytes(content)
         with pytest.raises(BadInput, match=message):
+            unpickled(path)
+
+    def test_a_flipped_byte(self, tmp_path: Path) -> None:
+        path = tmp_path / "human.pt"
+        path.write_bytes(of_torch(pickle.dumps({"a": "x" * 99}, protocol=2)).replace(b"xxx", b"xyx", 1))
+        with pytest.raises(BadInput, match=r"a sound data\.pkl was needed in it, but it is broken \(Bad CRC-32"):
             unpickled(path)
 
     def test_archives_without_or_with_two(self, tmp_path: Path) -> None:
@@ -369,7 +375,7 @@ def test_mutated_archives(path: Path, data: st.DataObject) -> None:
 
 
 def test_planted_fault_fails_the_check(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pickled, "_BROKEN", ())
+    monkeypatch.setattr(npy, "BROKEN", ())
     with pytest.raises(IndexError):
         check(HOSTILE["an empty stack"], path)
     monkeypatch.setattr(pickled, "values", lambda content, **_: [pickle.loads(content)])

@@ -1,8 +1,9 @@
-"""Arrays of numbers in numpy's npy format, read with what they claim checked before anything is made of it."""
+"""Arrays of numbers in numpy's npy format and its archives; what they claim is checked before anything is made."""
 
 from __future__ import annotations
 
 import lzma
+import os
 import struct
 import tokenize
 import warnings
@@ -22,10 +23,25 @@ MOST_BYTES = 2**26
 """What an array may weigh where nothing else is said: the largest published one that is read has 61,518,912 bytes."""
 
 BROKEN = (
-    *(ValueError, OSError, EOFError, RuntimeError, NotImplementedError, SyntaxError, struct.error, MemoryError),
+    *(
+        ValueError,
+        OSError,
+        EOFError,
+        RuntimeError,
+        IndexError,
+        NotImplementedError,
+        SyntaxError,
+        struct.error,
+        MemoryError,
+    ),
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, TypeError, KeyError, OverflowError, tokenize.TokenError),
 )
 """What Python's zip files and numpy's headers raise on bytes that make no sense."""
+
+MOST_LISTED = 2**20
+"""What a zip archive's list of its members may weigh: Python reads all of it before a member can be asked for."""
+
+_LIST_ENDS, _LONG_LIST, _TAIL = b"PK\5\6", b"PK\6\7", 2**16 + 64
 
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
@@ -46,6 +62,22 @@ def array(path: Path, *, most: int = MOST_BYTES) -> NDArray[Any]:
         raise BadInput(
             f"{path}: a file with an array was needed, but it cannot be opened ({error.strerror}); check the path"
         ) from None
+
+
+def archive(path: Path) -> zipfile.ZipFile:
+    """Open a zip archive of a few members, such as an npz file; one whose list of members is long is refused."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-min(_TAIL, path.stat().st_size), os.SEEK_END)
+            tail = file.read()
+        ends = [part[8:12] for part in tail.split(_LIST_ENDS)[1:]]
+        if _LONG_LIST in tail or any(int.from_bytes(size, "little") > MOST_LISTED for size in ends):
+            raise BadInput(f"{path}: an archive of a few files was needed, but it lists too many; is it another file?")
+        return zipfile.ZipFile(path)
+    except BadInput:
+        raise
+    except BROKEN as error:
+        raise BadInput(f"{path}: a zip archive was needed, but it is broken ({error}); get it again") from None
 
 
 def read(file: IO[bytes], *, source: str, most: int = MOST_BYTES) -> NDArray[Any]:

@@ -6,11 +6,8 @@ text and arrays of numbers; anything else is refused where it stands. torch's tw
 
 from __future__ import annotations
 
-import lzma
 import re
 import struct
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
@@ -21,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from relook import npy
 from relook.errors import BadInput
 
 MOST_BYTES, MOST_STEPS, MOST_AXES = 64 * 2**20, 1_000_000, 8
@@ -31,12 +29,6 @@ _TORCH_PARTS = 4
 _MOST_VALUES = 8
 _NAME_BYTES = 128
 _SAFE_KIND = re.compile(r"[|<>=]?(?:[iu][1248]|f[248]|b1)")
-
-_BROKEN = (
-    *(ValueError, TypeError, IndexError, KeyError, OverflowError, struct.error, MemoryError),
-    *(OSError, EOFError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
-)
-"""What Python and its unpackers raise on bytes that make no sense."""
 
 
 class _Name(msgspec.Struct, frozen=True):
@@ -131,7 +123,7 @@ def values(content: bytes, *, source: str = "pickle") -> list[Any]:
 def _member(path: Path) -> bytes:
     """Return the pickle in a zip archive of torch's."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with npy.archive(path) as archive:
             names = [part for part in archive.infolist() if part.filename.endswith("/data.pkl")]
             if len(names) != 1 or names[0].file_size > MOST_BYTES:
                 raise BadInput(
@@ -142,8 +134,8 @@ def _member(path: Path) -> bytes:
                 return file.read(MOST_BYTES)
     except BadInput:
         raise
-    except _BROKEN as error:
-        raise BadInput(f"{path}: a zip archive of torch was needed, but it is broken ({error}); get it again") from None
+    except npy.BROKEN as error:
+        raise BadInput(f"{path}: a sound data.pkl was needed in it, but it is broken ({error}); get it again") from None
 
 
 def _value(machine: _Machine) -> Any:
@@ -163,7 +155,7 @@ def _value(machine: _Machine) -> Any:
         _check_plain(found, machine)
     except BadInput:
         raise
-    except _BROKEN as error:
+    except npy.BROKEN as error:
         raise machine.refused(f"it is broken ({type(error).__name__})") from None
     return found
 

@@ -75,7 +75,7 @@ def _parts(folder: Path, name: str, *, split: str, columns: int) -> dict[str, _P
         raise BadInput(f"{name}: the split must be {', '.join(SPLITS)} or all, but {split!r} came; name one of them")
     path = PUBLISHED[name].needed(folder, f"{name}.npz")
     try:
-        with zipfile.ZipFile(path) as archive:
+        with npy.archive(path) as archive:
             return {part: _part(archive, part, columns=columns) for part in (SPLITS if split == "all" else (split,))}
     except BadInput:
         raise
