@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from relook import npy
 from relook.errors import BadInput
-from tests.watched import watched
+from tests.watched import read_or_refused, watched
 
 
 def saved(array: object, *, allow_pickle: bool = False) -> bytes:
@@ -77,10 +77,13 @@ def test_archives(tmp_path: Path) -> None:
     content = path.read_bytes()
     at = content.rindex(b"PK\5\6")
     long = content[: at + 12] + (2**24).to_bytes(4, "little") + content[at + 16 :]
-    for other in (long, content[:at] + b"PK\6\7" + bytes(16) + content[at:], content + b"PK\5\6" + b"\xff" * 18):
+    for other in (long, content[:at] + b"PK\6\6" + b"\xff" * 52 + content[at:], content + b"PK\5\6" + b"\xff" * 18):
         path.write_bytes(other)
         with pytest.raises(BadInput, match="an archive of a few files was needed, but it lists too many; is it anoth"):
             npy.archive(path)
+    path.write_bytes(content[:at] + b"PK\6\6" + bytes(52) + content[at : at + 12] + b"\xff" * 4 + content[at + 16 :])
+    with pytest.raises(BadInput, match="but it is broken"):
+        npy.archive(path)
     path.write_bytes(b"")
     with pytest.raises(BadInput, match=r"a zip archive was needed, but it is broken \(File is not a zip file\)"):
         npy.archive(path)
@@ -103,12 +106,6 @@ def test_two_thousand_malformed_files(tmp_path_factory: pytest.TempPathFactory, 
             st.sampled_from([b"(" * 200, b"{", b"'", b"9" * 30, b"-1", b"\0", b"O", b"1_0"]) | st.binary(max_size=4)
         )
         content[at : at + data.draw(st.integers(0, 6))] = piece
-    path, said = tmp_path_factory.getbasetemp() / "any.npy", ""
+    path = tmp_path_factory.getbasetemp() / "any.npy"
     path.write_bytes(content)
-    with watched() as seen:
-        try:
-            npy.array(path)
-        except BadInput as error:
-            said = str(error)
-    assert said.startswith(str(path)) or not said
-    assert seen == []
+    read_or_refused(lambda: npy.array(path), path)

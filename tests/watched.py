@@ -1,9 +1,13 @@
 """What Python is made to run while something is read: events by which code that hides in a file shows itself."""
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+from relook.errors import BadInput
 
 RUNNING = ("pickle.find_class", "exec", "os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "socket.connect")
 
@@ -27,3 +31,16 @@ def watched() -> Iterator[list[str]]:
         yield seen
     finally:
         _listening.remove(seen)
+
+
+def read_or_refused(read: Callable[[], object], path: Path) -> None:
+    """Read a file that may hold anything: it is read, or refused by name; nothing is run, and it takes no time."""
+    began, said = time.monotonic(), str(path)
+    with watched() as seen:
+        try:
+            read()
+        except BadInput as error:
+            said = str(error)
+    assert str(path) in said
+    assert seen == []
+    assert time.monotonic() - began < 10

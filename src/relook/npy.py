@@ -9,6 +9,7 @@ import tokenize
 import warnings
 import zipfile
 import zlib
+from collections.abc import Iterator
 from math import prod
 from pathlib import Path
 from typing import IO, Any
@@ -41,7 +42,7 @@ BROKEN = (
 MOST_LISTED = 2**20
 """What a zip archive's list of its members may weigh: Python reads all of it before a member can be asked for."""
 
-_LIST_ENDS, _LONG_LIST, _TAIL = b"PK\5\6", b"PK\6\7", 2**16 + 64
+_TAIL = 2**16 + 256
 
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
@@ -70,14 +71,24 @@ def archive(path: Path) -> zipfile.ZipFile:
         with path.open("rb") as file:
             file.seek(-min(_TAIL, path.stat().st_size), os.SEEK_END)
             tail = file.read()
-        ends = [part[8:12] for part in tail.split(_LIST_ENDS)[1:]]
-        if _LONG_LIST in tail or any(int.from_bytes(size, "little") > MOST_LISTED for size in ends):
+        if any(size > MOST_LISTED for size in _listed(tail)):
             raise BadInput(f"{path}: an archive of a few files was needed, but it lists too many; is it another file?")
         return zipfile.ZipFile(path)
     except BadInput:
         raise
     except BROKEN as error:
         raise BadInput(f"{path}: a zip archive was needed, but it is broken ({error}); get it again") from None
+
+
+def _listed(tail: bytes) -> Iterator[int]:
+    """Yield how long the list of members is said to be, wherever an archive's end may be taken to stand."""
+    long = [int.from_bytes(part[36:44], "little") for part in tail.split(b"PK\6\6")[1:]]
+    yield from long
+    for part in tail.split(b"PK\5\6")[1:]:
+        size = int.from_bytes(part[8:12], "little")
+        # The largest number says that the record before it, of a longer form, holds the length.
+        if not (long and size == 2**32 - 1):
+            yield size
 
 
 def read(file: IO[bytes], *, source: str, most: int = MOST_BYTES) -> NDArray[Any]:
