@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
 from relook import datasets
@@ -15,6 +17,7 @@ from relook.datasets.noisy_cxr import CATEGORIES, CLASSES, Benchmark, benchmark,
 from relook.errors import BadInput
 from tests import radiographs
 from tests.radiographs import PAPER, Case
+from tests.watched import read_or_refused
 
 MAPPING = "pneumonia-challenge-dataset-mappings_2018.json"
 BOXES = "RSNA_pneumonia_all_probs.csv"
@@ -245,3 +248,44 @@ class TestBadFiles:
             load(tmp_path, flips=["a"])
         with pytest.raises(BadInput, match=r"to flip, but one twice came; leave it out"):
             load(tmp_path, flips=["b", "b"])
+
+
+# Whatever stands in one of the files: a benchmark, or one kind of refusal.
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, bytes]:
+    there = few(tmp_path_factory.mktemp("fuzz")) / "rsna"
+    return {path: path.read_bytes() for path in sorted(there.iterdir())}
+
+
+_PIECES = [
+    b'"',
+    b",",
+    b"\n",
+    b"\r",
+    b"\0",
+    b"[",
+    b"{" * 40,
+    b"null",
+    b"Pneumonia",
+    b"\xff",
+    b"1.2.0",
+    b"a,",
+    b"-1",
+    b"nan",
+]
+
+
+@pytest.mark.slow
+@settings(max_examples=2_000)
+@given(data=st.data())
+def test_two_thousand_malformed_files(sound: dict[Path, bytes], data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(sorted(sound)))
+    content = bytearray(sound[path])
+    for _ in range(data.draw(st.integers(1, 5))):
+        at = data.draw(st.integers(0, len(content)))
+        content[at : at + data.draw(st.integers(0, 9))] = data.draw(st.sampled_from(_PIECES) | st.binary(max_size=3))
+    path.write_bytes(content)
+    read_or_refused(lambda: load(path.parent.parent), path.parent)
+    path.write_bytes(sound[path])

@@ -197,8 +197,8 @@ def _joined(folder: Path) -> tuple[pl.DataFrame, Names]:
     table = mapped.join(rsna, on="id", maintain_order="left")
     if not table.height:
         raise BadInput(
-            f"noisy_cxr: radiographs of {_LABELS} were needed in {_MAPPING}, but none of {rsna.height:,} is there; are "
-            "they of the same challenge?"
+            f"{_SET.needed(folder, _MAPPING)}: radiographs of {_LABELS} were needed, but none of {rsna.height:,} is "
+            "there; are they of the same challenge?"
         )
     facts = [
         f"{counted(table.height, 'radiograph')} in both {_LABELS} and {_MAPPING}.",
