@@ -146,10 +146,10 @@ class TestBad:
         np.save(stream, np.zeros((60_000, 28, 28), np.uint8))
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("train_images.npy", stream.getvalue() + b"\0" * 10**8)
-        began = time.monotonic()
+        began = time.process_time()
         with pytest.raises(BadInput, match=r"test_images\.npy|val_images\.npy|is broken"):
             pneumonia(tmp_path)
-        assert time.monotonic() - began < 5
+        assert time.process_time() - began < 5
 
 
 # Whatever the bytes: a data set, or one kind of refusal.

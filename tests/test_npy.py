@@ -62,10 +62,10 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
 def test_a_length_that_lies(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     path.write_bytes(saved(np.zeros((2, 2))).replace(b"(2, 2), }        ", b"(2, 10000000000)}"))
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(BadInput, match=r"plain numbers of at most 67,108,864 bytes were needed, but float64 of shape"):
         npy.array(path)
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_archives(tmp_path: Path) -> None:

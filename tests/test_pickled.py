@@ -143,10 +143,10 @@ class TestPlain:
     def test_bombs(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "human.pt"
         path.write_bytes(of_torch(b"\0" * 80 * 2**20, compression=zipfile.ZIP_DEFLATED))
-        began = time.monotonic()
+        began = time.process_time()
         with pytest.raises(BadInput, match=r"one data\.pkl of at most 67,108,864 bytes was needed"):
             unpickled(path)
-        assert time.monotonic() - began < 5
+        assert time.process_time() - began < 5
         monkeypatch.setattr(pickled, "MOST_BYTES", 100)
         with pytest.raises(BadInput, match=r"at most 100 bytes were needed, but it has \d\d,\d+; is it another file"):
             unpickled(path)
@@ -260,7 +260,7 @@ class TestHostile:
 
     def test_costs_are_bounded(self) -> None:
         """Many steps, much text, depth without end, a list in itself: in seconds, whatever the file says."""
-        began = time.monotonic()
+        began = time.process_time()
         with pytest.raises(BadInput, match="it takes more than 1,000,000 steps"):
             values(b"\x80\2" + b"]" * 1_000_100 + b".")
         assert len(values(b"\x80\2" + b"]" + b"]" * 400_000 + b"a" * 400_000 + b".")) == 1
@@ -269,7 +269,7 @@ class TestHostile:
         again = b"c_codecs\nencode\nh\0X\6\0\0\0latin1\x86R0".replace(b"0", b"")
         with pytest.raises(BadInput, match=r"it makes more than [\d,]+ bytes"):
             values(b"\x80\2(X" + struct.pack("<I", len(text)) + text + b"q\0" + again * 40 + b"t.")
-        assert time.monotonic() - began < 10
+        assert time.process_time() - began < 10
 
     def test_control_what_runs_is_seen(self) -> None:
         """The same bytes under Python's own reader: the hook fires, so its silence above means something."""
