@@ -517,7 +517,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("--truth", "counts.npy"), "simulate: --dataset, or --labels was needed"),
     (("--labels", "labels.npy"), "simulate: --dataset, or --truth was needed"),
     (("--dataset", "digits", *OWN), "simulate: digits brings its own truth, but --truth came as well"),
-    (("--dataset", "digitz"), "dataset: one of cifar10h, digits was needed, but 'digitz' came"),
+    (("--dataset", "digitz"), "noisy_cxr, pneumoniamnist was needed, but 'digitz' came"),
     ((*OWN, *MODEL, "--tau", "2"), "simulate: --tau belongs to --dataset cifar10h"),
     (("--dataset", "digits", "--subset", "all"), "simulate: --subset belongs to --dataset cifar10h"),
     ((*OWN, *MODEL, "--embeddings", "p.npy"), "simulate: --probabilities or --embeddings was needed, but both came"),

@@ -24,6 +24,8 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("boolean_parameter", "relook.cli.rank:rank(allow_missing)"): "a switch of the command line is a parameter",
     ("boolean_parameter", "relook.cli.rank:rank(trust_order)"): "a switch of the command line is a parameter",
     ("many_parameters", "relook.cli.simulate:simulate"): "an option of the command line is a parameter",
+    ("many_parameters", "relook.cli.noise:noise"): "an option of the command line is a parameter",
+    ("network", "relook.download"): "relook datasets get downloads published sets, and nothing else uses the network",
     ("many_parameters", "relook.rng:uniform"): "the (seed, item, n) of the crowd, always said in this order",
     (
         "many_parameters",

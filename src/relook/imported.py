@@ -36,6 +36,9 @@ IMAGES, CONFLICTS, MISSING = "images", "conflicts.csv", "missing.csv"
 VECTORS = ("embeddings", "probabilities")
 """What may come along with a row an item: `embeddings.npy`, `probabilities.npy`; a row of NaN where it is missing."""
 
+TRUTH = "truth"
+"""The true distributions of a set that was made noisy on purpose, N x C, in `truth.npy`: it can be simulated on."""
+
 
 class SourceFile(msgspec.Struct, frozen=True):
     """A file that was read: where it lay, how long it is, and its SHA-256."""
@@ -49,7 +52,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What an imported set is and where it came from.
 
     `root` is the folder that the paths of images start from: none for images that lie in the set itself. `hashes` are
-    the SHA-256 of the files beside the manifest.
+    the SHA-256 of the files beside the manifest. `noise` says what made the given labels wrong, where that was done on
+    purpose: the model, its settings, the seed and the rate.
     """
 
     schema: int = SCHEMA
@@ -63,19 +67,22 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[SourceFile, ...] = ()
     root: str | None = None
     hashes: dict[str, str] = {}
+    noise: dict[str, int | float | str] = {}
     facts: Names = ()
 
 
 class Origin(msgspec.Struct, frozen=True, eq=False):
     """What a collection is imported with: the files it was read from, the folder its images lie in, and its vectors.
 
-    `missing` are the ids of items that vectors have no row for, by what lacks them.
+    `missing` are the ids of items that vectors have no row for, by what lacks them; `noise` is how labels were made
+    wrong on purpose.
     """
 
     sources: tuple[SourceFile, ...] = ()
     root: Path | None = None
     vectors: Mapping[str, FloatArray] = {}
     missing: Mapping[str, Sequence[str]] = {}
+    noise: Mapping[str, int | float | str] = {}
 
 
 UNKNOWN = Origin()
@@ -150,7 +157,7 @@ class Imported(msgspec.Struct, frozen=True):
         """Return the set, or one split of it, as what is ranked and simulated on; images are opened when looked at."""
         found = self.collection(split)
         columns = found.columns
-        parts: dict[str, Any] = {}
+        parts: dict[str, Any] = {"truth": self.vectors(TRUTH, split)}
         if "files" in columns:
             parts["images"] = self.images(split)
         numbers = [name for name in columns if name.startswith(NUMBER)]
@@ -274,6 +281,7 @@ def _written(found: Collection, folder: Path, *, origin: Origin, step: Step | No
         sources=() if found.anonymous else origin.sources,
         root=None if origin.root is None or found.pictures is not None else str(origin.root.absolute()),
         hashes={path.name: source_file(path).hash for path in beside},
+        noise=dict(origin.noise),
         facts=facts,
     )
 

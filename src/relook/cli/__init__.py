@@ -4,7 +4,20 @@ import sys
 
 import typer
 
-from relook.cli import cite, demo, doctor, export, import_, rank, report, reproduce, simulate, tour
+from relook.cli import (
+    cite,
+    datasets,
+    demo,
+    doctor,
+    export,
+    import_,
+    noise,
+    rank,
+    report,
+    reproduce,
+    simulate,
+    tour,
+)
 from relook.errors import RelookError
 
 PREPARE, RANK, PLAN, JUDGE = "Prepare", "Rank", "Plan", "Judge"
@@ -20,6 +33,8 @@ app = typer.Typer(
 )
 app.command("import", rich_help_panel=PREPARE)(import_.import_)
 app.command(rich_help_panel=PREPARE)(tour.tour)
+app.command(rich_help_panel=PREPARE)(datasets.datasets)
+app.command(rich_help_panel=PREPARE)(noise.noise)
 app.command(rich_help_panel=PREPARE)(doctor.doctor)
 app.command(rich_help_panel=RANK)(rank.rank)
 app.command(rich_help_panel=PLAN)(simulate.simulate)
