@@ -31,26 +31,32 @@ def predicted(dataset: Dataset, *, embeddings: FloatArray | None = None, seed: i
     >>> predicted(digits.load())[1]
     'Out of sample, 5 folds: logistic regression on the numbers of the items.'
     """
-    features, what = _features(dataset, embeddings, seed=seed)
-    known: NDArray[np.bool_] = np.asarray(np.isfinite(features).all(axis=1))
+    found, what = features(dataset, embeddings=embeddings, seed=seed)
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(found).all(axis=1))
     if not known.any():
         raise BadInput(f"{dataset.name}: embeddings of its items were needed, but all are missing; join them anew")
     given = dataset.given.majority()
     labels = Labels(np.where(known, given, -1), dataset.given.classes)
     model = Logistic()
-    found = model(np.where(known[:, np.newaxis], features, 0), labels, groups=dataset.groups, seed=seed)
+    posteriors = model(np.where(known[:, np.newaxis], found, 0), labels, groups=dataset.groups, seed=seed)
     folds = f"{model.folds} folds" + (" that keep groups together" if dataset.groups is not None else "")
     sentence = f"Out of sample, {folds}: logistic regression on {what}."
     if known.all():
-        return found, sentence
+        return posteriors, sentence
     # Of an item without an embedding nothing is known but how common its class is.
     shares = np.bincount(given[given >= 0], minlength=labels.classes) / max((given >= 0).sum(), 1)
-    values = np.where(known[:, np.newaxis], found.mean(), shares)
+    values = np.where(known[:, np.newaxis], posteriors.mean(), shares)
     lost = counted(int((~known).sum()), "item")
     return Posteriors(values), f"{sentence} {lost} without an embedding: predicted by how common the classes are."
 
 
-def _features(dataset: Dataset, embeddings: FloatArray | None, *, seed: int) -> tuple[FloatArray, str]:
+def features(dataset: Dataset, *, embeddings: FloatArray | None = None, seed: int = 0) -> tuple[FloatArray, str]:
+    """Return numbers that describe each item, N x D, and in words what they are; embeddings go before all else.
+
+    >>> from relook.datasets import digits
+    >>> features(digits.load())[0].shape
+    (1797, 64)
+    """
     if embeddings is not None:
         return np.asarray(embeddings, np.float64), "the embeddings that came along"
     if dataset.features is not None:

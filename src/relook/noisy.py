@@ -16,7 +16,8 @@ import numpy as np
 from relook import datasets, imported, noise
 from relook.collection import GIVEN, Collection, Form
 from relook.errors import BadInput
-from relook.imported import MANIFEST, TRUTH, Imported, Origin, Step
+from relook.imported import MANIFEST, TRUTH, Imported, Origin
+from relook.pictures import Step
 from relook.rng import generator
 from relook.types import FloatArray, Labels, fingerprint, true_distribution
 
