@@ -161,5 +161,48 @@ class TestRankSet:
         assert message in said.err
 
 
+class TestSimulateSet:
+    """`--dataset FOLDER` simulates on a set whose truth is known, such as a noisy copy."""
+
+    @pytest.fixture
+    def noisy(self, run: Run) -> None:
+        assert run("noise", "digits", "--to", "noisy", "--model", "symmetric", "--rate", ".2").status == 0
+
+    def test_a_noisy_copy_is_simulated_on(self, run: Run, noisy: None) -> None:
+        said = run("simulate", "--dataset", "noisy", "--policy", "default,random", "--answers", "60", "--seeds", "2")
+        assert said.status == 0, said.err
+        assert "noisy: 1,797 items, 10 classes; 3" in said.out
+
+    def test_probabilities_and_embeddings_that_came_along_are_used(self, run: Run, noisy: None) -> None:
+        truth = np.load("noisy/truth.npy")
+        np.save("noisy/probabilities.npy", truth * 0.9 + 0.01)
+        words = ("simulate", "--dataset", "noisy", "--policy", "paper", "--answers", "60", "--seeds", "1")
+        assert "the true one on 100.0 % of the items" in run(*words).out
+        Path("noisy/probabilities.npy").unlink()
+        np.save("noisy/embeddings.npy", truth)
+        assert "Class probabilities: logistic regression on the features" in run(*words).out
+
+    def test_one_split_alone(self, run: Run) -> None:
+        Path("t.csv").write_text(
+            "id,text,label,split\n"
+            + "".join(
+                f"{n},{'good' if n % 2 else 'bad'} {n % 5},{'yes' if n % 2 else 'no'},{'a' if n % 4 else 'b'}\n"
+                for n in range(200)
+            )
+        )
+        run("import", "t.csv", "--to", "clean")
+        assert run("noise", "clean", "--to", "noisy", "--model", "symmetric", "--rate", ".2").status == 0
+        words = ("simulate", "--dataset", "noisy", "--policy", "paper", "--answers", "20", "--seeds", "1")
+        assert "noisy: 67 items" in run(*words, "--split", "test").out
+        assert "the name of a split was needed" in run(*words, "--split", "c").err
+
+    def test_what_does_not_fit_is_refused(self, run: Run) -> None:
+        Path("t.csv").write_text("id,label\na,x\nb,y\n")
+        run("import", "t.csv", "--to", "set")
+        assert "a simulation needs the truth, but this set has none" in run("simulate", "--dataset", "set").err
+        said = run("simulate", "--dataset", "digits", "--split", "a")
+        assert "--split belongs to --dataset FOLDER of an imported set; leave it out" in said.err
+
+
 def test_the_command_has_a_name_that_python_reserves() -> None:
     assert import_.import_.__name__ == "import_"
