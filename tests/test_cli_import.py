@@ -183,14 +183,8 @@ class TestSimulateSet:
         assert "Class probabilities: logistic regression on the features" in run(*words).out
 
     def test_one_split_alone(self, run: Run) -> None:
-        Path("t.csv").write_text(
-            "id,text,label,split\n"
-            + "".join(
-                f"{n},{'good' if n % 2 else 'bad'} {n % 5},{'yes' if n % 2 else 'no'},{'a' if n % 4 else 'b'}\n"
-                for n in range(200)
-            )
-        )
-        run("import", "t.csv", "--to", "clean")
+        reviews(200)
+        run("import", "reviews.csv", "--to", "clean")
         assert run("noise", "clean", "--to", "noisy", "--model", "symmetric", "--rate", ".2").status == 0
         words = ("simulate", "--dataset", "noisy", "--policy", "paper", "--answers", "20", "--seeds", "1")
         assert "noisy: 67 items" in run(*words, "--split", "test").out

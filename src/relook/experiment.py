@@ -10,6 +10,7 @@ import hashlib
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -49,9 +50,8 @@ class World(msgspec.Struct, frozen=True, eq=False):
     @property
     def truth(self) -> FloatArray:
         """True label distributions, N x C."""
-        if self.dataset.truth is None:
-            raise BadInput(f"{self.dataset.name}: a simulation needs the truth, but this set has none; pass --truth")
-        return self.dataset.truth
+        check_truth(self)
+        return cast("FloatArray", self.dataset.truth)
 
     @property
     def wrong(self) -> int:
@@ -66,6 +66,15 @@ class World(msgspec.Struct, frozen=True, eq=False):
             "probabilities": None if self.posteriors is None else self.posteriors.fingerprint(),
             "bound": None if self.clean is None else self.clean.fingerprint(),
         }
+
+
+def check_truth(world: World) -> None:
+    """Refuse to simulate where nobody knows what is right."""
+    if world.dataset.truth is None:
+        raise BadInput(
+            f"{world.dataset.name}: a simulation needs the truth, but this set has none; pass --truth, or simulate on a "
+            "noisy copy that relook noise makes"
+        )
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

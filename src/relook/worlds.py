@@ -12,7 +12,7 @@ import numpy as np
 from relook import datasets, first_model, imported
 from relook.config import Grid
 from relook.errors import BadInput
-from relook.experiment import BLIND, World, short_hash
+from relook.experiment import BLIND, World, check_truth, short_hash
 from relook.imported import Imported
 from relook.runs import replace_file
 from relook.types import Dataset, FloatArray, Labels, Posteriors, fingerprint
@@ -82,6 +82,7 @@ def world(grid: Grid, tau: float | None) -> tuple[World, Fit | None]:
         posteriors = _come_along(found_set, grid)
     clean = _posteriors(grid.bound, dataset, option="bound")
     found = World(dataset, posteriors, clean)
+    check_truth(found)
     if posteriors is not None or not needs_posteriors(grid):
         return found, None
     features = _features(grid, dataset)
