@@ -72,8 +72,8 @@ def check_truth(world: World) -> None:
     """Refuse to simulate where nobody knows what is right."""
     if world.dataset.truth is None:
         raise BadInput(
-            f"{world.dataset.name}: a simulation needs the truth, but this set has none; pass --truth, or simulate on a "
-            "noisy copy that relook noise makes"
+            f"{world.dataset.name}: a simulation needs the truth, but this set has none; pass --truth, or simulate on "
+            "a noisy copy that relook noise makes"
         )
 
 
