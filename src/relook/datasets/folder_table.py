@@ -84,7 +84,9 @@ def _named(said: Collection) -> list[list[str]]:
     named = [[name for name in names or () if name] for names in rows]
     most = max(map(len, named))
     if most > VIEWS:
-        raise BadInput(f"{said.source}: at most {VIEWS} images an item were needed, but {most} came; name fewer columns")
+        raise BadInput(
+            f"{said.source}: at most {VIEWS} images an item were needed, but {most} came; name fewer columns"
+        )
     return [[inside(name, called=said.source) for name in names] for names in named]
 
 
@@ -183,5 +185,12 @@ def _heading(path: Path) -> Names:
         if kind in SEPARATORS:
             return tuple(next(csv.reader([line], delimiter=SEPARATORS[kind]), ()))
         return tuple(msgspec.json.decode(line, type=dict[str, object]))
-    except (BadInput, OSError, csv.Error, msgspec.MsgspecError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+    except (
+        BadInput,
+        OSError,
+        csv.Error,
+        msgspec.MsgspecError,
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+    ):
         return ()
