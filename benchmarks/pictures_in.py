@@ -2,10 +2,10 @@
 
     RELOOK_DATA=DIR python -m benchmarks.pictures_in [--to FOLDER]
 
-DIR holds `cifar10/images.tar.xz`; its 50,000 training images are unpacked into a folder for as long as it takes. Ours is
-the whole import: the walk, the classes, size and SHA-256 of every file, a look at every header, both tables, the manifest
-and a progress bar. Bare is `os.walk`, `open`, `read` and `sha256`, and keeps nothing. The two take turns; each is run
-once before, so that neither finds the files colder than the other.
+DIR holds `cifar10/images.tar.xz`; its 50,000 training images are unpacked into a folder for as long as it takes. Ours
+is the whole import: the walk, the classes, size and SHA-256 of every file, a look at every header, both tables, the
+manifest and a progress bar. Bare is `os.walk`, `open`, `read` and `sha256`, and keeps nothing. The two take turns; each
+is run once before, so that neither finds the files colder than the other.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def timed(work: Callable[[Path, Path], int], root: Path, target: Path) -> tuple[
 
 def alone(name: str, root: Path, target: Path) -> tuple[float, float]:
     """Return what it takes as a program of its own, Python's start and all imports with it."""
-    program = f"from pathlib import Path; from benchmarks import pictures_in; pictures_in.{name}(*map(Path, {[str(root), str(target)]}))"
+    work = f"from benchmarks import pictures_in; pictures_in.{name}(Path({str(root)!r}), Path({str(target)!r}))"
+    program = f"from pathlib import Path; {work}"
     before, at = os.times(), perf_counter()
     subprocess.run([sys.executable, "-c", program], check=True, cwd=record.ROOT)
     wall, after = perf_counter() - at, os.times()
