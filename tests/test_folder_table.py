@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from relook import imported
 from relook.collection import Collection, Form
@@ -159,6 +162,38 @@ def test_the_user_names_the_columns_of_a_table(tmp_path: Path) -> None:
     (tmp_path / "most.csv").write_text("path,label\n")
     with pytest.raises(BadInput, match=r"one table of labels was needed, but it holds more\.parquet, most\.csv; take"):
         table_in(tmp_path)
+
+
+cells = st.sampled_from(
+    [*NAMES, "1", "a/1", "", "../1.png", "/a", "a//1.png", "a\\1.png", "nowhere.png", " ", "\u00e9"]
+)
+
+
+@pytest.mark.slow
+def test_cells_of_anything_are_refused_or_find_their_files(tmp_path: Path) -> None:
+    planted(tmp_path)
+    ends: list[str] = []
+
+    @given(
+        rows=st.lists(st.tuples(cells, cells), min_size=1, max_size=5), missing=st.sampled_from(["refused", "allowed"])
+    )
+    def law(rows: list[tuple[str, str]], missing: Literal["refused", "allowed"]) -> None:
+        table = pl.DataFrame({"front": [a for a, _ in rows], "side": [b for _, b in rows], "label": "cat"})
+        table.write_csv(tmp_path / "labels.csv")
+        try:
+            found = collection(
+                tmp_path, table=tmp_path / "labels.csv", columns=Columns(files=("front", "side")), missing=missing
+            )
+        except BadInput as error:
+            ends.append(str(error))
+            return
+        ends.append("")
+        assert {name for names in files(found) for name in names} <= set(NAMES)
+        assert all(files(found))
+
+    law()
+    assert "" in ends
+    assert all(";" in end for end in ends if end)
 
 
 def test_ids_that_lead_out_are_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from relook import Labels, Posteriors
 from relook.engines.processes import Processes
 from relook.engines.serial import serial
 from relook.errors import BadInput
+from relook.pictures import eight_bit
 from relook.report import gallery
 from relook.thumbnails import LinkedImages, make_all
 from relook.types import Dataset
@@ -74,6 +75,18 @@ def test_a_set_that_may_not_be_written_to_is_looked_at_all_the_same(tmp_path: Pa
     (tmp_path / "kept").touch()
     assert images.packed(0)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_links_inside_the_folder_are_followed_and_others_are_not(tmp_path: Path) -> None:
+    linked(tmp_path, 20)
+    (tmp_path / "files" / "cat").mkdir()
+    (tmp_path / "files" / "cat" / "1.png").symlink_to("../0.png")
+    hashes = [[hashlib.sha256((tmp_path / "files" / "0.png").read_bytes()).hexdigest()]]
+    assert LinkedImages(tmp_path / "files", [["cat/1.png"]], hashes=hashes)[0].shape == (20, 30)
+    with pytest.raises(BadInput, match="a link leads out of it"):
+        LinkedImages(tmp_path / "files" / "cat", [["1.png"]], hashes=hashes)[0]
+    (tmp_path / "one.png").symlink_to("files/0.png")
+    assert eight_bit(tmp_path / "one.png").shape == (20, 30)
 
 
 @pytest.mark.parametrize("engine", [serial, Processes(2)])
