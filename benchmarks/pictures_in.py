@@ -102,15 +102,20 @@ def measured(root: Path, target: Path) -> list[dict[str, Any]]:
 
 
 def checks(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return whether an import takes no more than it may."""
+    """Return whether an import takes no more than it may; Python's start and the imports are told, and not judged."""
     found = []
     for way in dict.fromkeys(row["way"] for row in rows):
         by_name = {row["name"]: row for row in rows if row["way"] == way}
         for what in ("cpu", "wall"):
             ratio = by_name["ours"][what] / by_name["bare"][what]
-            what_is = f"{way}: {what} of ours to that of bare"
+            judged = way == "in one process"
             found.append(
-                {"what": what_is, "needed": f"<= {FACTOR}", "found": round(ratio, 2), "holds": ratio <= FACTOR}
+                {
+                    "what": f"{way}: {what} of ours to that of bare",
+                    "needed": f"<= {FACTOR}" if judged else "",
+                    "found": round(ratio, 2),
+                    "holds": ratio <= FACTOR if judged else "",
+                }
             )
     return found
 

@@ -89,7 +89,7 @@ def test_what_is_no_folder_of_images_is_refused(tmp_path: Path) -> None:
         tree(tmp_path / "file.png")
     with pytest.raises(BadInput, match="a folder of images was needed, but there is none of this name; check"):
         tree(tmp_path / "gone")
-    with pytest.raises(BadInput, match="at least one image was needed, but it holds none; name the folder"):
+    with pytest.raises(BadInput, match="at least one image was needed, but none lies in it; name the folder"):
         with_images(tmp_path / "empty")
 
 

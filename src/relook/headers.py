@@ -216,7 +216,7 @@ def _check_samples(place: str, tags: Mapping[int, NDArray[np.int64]]) -> None:
     if bits > BITS or not whole:
         came = f"{bits} bits" if whole else f"{bits} bits with a sign or a fraction"
         raise BadInput(
-            f"{place}: whole numbers of at most {BITS} bits a colour were needed, but {came} came; "
+            f"{place}: colours of at most {BITS} bits, without a sign, were needed, but {came} came; "
             "save it with 8 or 16 bits"
         )
     if _COMPRESSION in tags and int(tags[_COMPRESSION][0]) not in _COMPRESSIONS:

@@ -107,7 +107,7 @@ def with_images(root: Path) -> Tree:
     """Return what lies under a folder in which images are expected."""
     found = tree(root)
     if not found.images:
-        raise BadInput(f"{root}: at least one image was needed, but it holds none; name the folder they lie in")
+        raise BadInput(f"{root}: at least one image was needed, but none lies in it; name the folder they lie in")
     return found
 
 
