@@ -38,7 +38,7 @@ def unpacked(data: Path, to: Path) -> Path:
     return to / "train"
 
 
-def bare(root: Path, _: Path) -> int:
+def bare(root: Path, target: Path) -> int:
     """Read and hash every file, and do nothing else."""
     number = 0
     for folder, _, names in os.walk(root):
@@ -95,8 +95,8 @@ def measured(root: Path, target: Path) -> list[dict[str, Any]]:
                 figures = run(name, work)
                 if turn:
                     took[name].append(figures)
-        for name, figures in took.items():
-            cpu, wall = (median(column) for column in zip(*figures, strict=True))
+        for name, several in took.items():
+            cpu, wall = (median(figures[place] for figures in several) for place in (0, 1))
             rows.append({"way": way, "name": name, "cpu": round(cpu, 3), "wall": round(wall, 3)})
     return rows
 
