@@ -5,6 +5,7 @@ Cells in quotes may hold marks, ends of lines and doubled quotes, as RFC 4180 sa
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections.abc import Mapping
@@ -47,9 +48,11 @@ def read(path: Path, kind: str) -> Sheet:
     frame = pl.DataFrame(schema=schema)
     if rows:
         with reading(str(path)):
-            frame = pl.read_csv(content[start:], separator=separator, has_header=False, schema=schema)
+            # One byte order mark is the reader's; a second one is a cell's own.
+            body = codecs.BOM_UTF8 * content.startswith(codecs.BOM_UTF8, start) + content[start:]
+            frame = pl.read_csv(body, separator=separator, has_header=False, schema=schema)
     marks = sum(map(marked, frame))
-    frame = pl.DataFrame([restored(cells).rename(name) for name, cells in zip(names, frame, strict=True)])
+    frame = pl.DataFrame({name: restored(cells) for name, cells in zip(names, frame, strict=True)})
     return Sheet(
         source=str(path),
         kind=kind,

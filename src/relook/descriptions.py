@@ -28,13 +28,13 @@ def items(sheet: Sheet, found: Roles) -> pl.LazyFrame:
     return sheet.frame.with_row_index(_ROW).select(ids.cast(pl.String).alias("id"), *known, *kept)
 
 
-def gathered(sheet: Sheet, found: Roles, rows: pl.Series) -> pl.DataFrame:
-    """Return the items of a table with a row an answer, of which each row tells the same."""
+def gathered(sheet: Sheet, found: Roles, *, rows: pl.Series) -> list[pl.Series]:
+    """Return what a table with a row an answer knows of its items, where each row of one tells the same."""
     import polars as pl
 
     known = _known(sheet, found)
     if not known:
-        return rows.unique(maintain_order=True).to_frame()
+        return []
     with reading(sheet.source):
         table = sheet.frame.select(part.alias(name) for name, part in known.items()).collect().with_columns(item=rows)
     groups = table.group_by("item", maintain_order=True)
@@ -47,7 +47,7 @@ def gathered(sheet: Sheet, found: Roles, rows: pl.Series) -> pl.DataFrame:
                 f"{sheet.place(row)}: one {name.removeprefix(NUMBER)} an item was needed, but the answers about this "
                 f"one tell of {differ[name][item]}; write the same in each row"
             )
-    return groups.agg(pl.exclude("item").first())
+    return groups.agg(pl.exclude("item").first()).drop("item").get_columns()
 
 
 def checked(sheet: Sheet, found: Roles) -> Names:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,8 @@ UNPACKED_FREE, UNPACKED_A_BYTE = 256 << 20, 200
 """So many rows, cells and unpacked bytes a file may hold in any case; above that, so many a byte of its own."""
 
 CELL_MOST = 16 << 20
-TEXT_FREE, TEXT_A_BYTE = 1 << 30, 64
+REPEATED_FREE, REPEATED_A_BYTE = 1 << 34, 1 << 17
+TEXT_FREE, TEXT_A_BYTE = 256 << 20, 64
 """So long a cell may be, and so much text a file may hold where what comes often is kept once."""
 
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
@@ -42,11 +43,11 @@ _REPEATED, _LIST = 2, 3
 
 
 class Described(msgspec.Struct, frozen=True):
-    """How much a parquet file holds, and which columns keep each text once, however often it comes."""
+    """How much a parquet file holds; `repeated` is how much text a column may stand for that keeps each text once."""
 
     rows: int
     columns: tuple[str, ...]
-    packed: tuple[str, ...]
+    repeated: Mapping[str, int]
 
 
 class _File(msgspec.Struct, frozen=True, eq=False):
@@ -75,8 +76,22 @@ def read(path: Path) -> Sheet:
     check_columns(found.columns, source)
     with reading(source):
         frame = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+        _check_categories(frame, found, path=path)
         _check_cells(frame, path)
     return Sheet(source=source, kind="parquet", frame=frame, columns=found.columns, rows=found.rows)
+
+
+def _check_categories(frame: pl.LazyFrame, found: Described, *, path: Path) -> None:
+    """Refuse categories that take their reader too long: it looks at the whole text of each cell."""
+    import polars as pl
+
+    most = max(REPEATED_FREE, REPEATED_A_BYTE * path.stat().st_size)
+    for name, kind in frame.collect_schema().items():
+        if isinstance(kind, pl.Categorical | pl.Enum) and found.repeated[name] > most:
+            raise BadInput(
+                f"{path}: categories with less text were needed in column {name}, for {found.rows:,} rows; "
+                "write it as text"
+            )
 
 
 def _check_cells(frame: pl.LazyFrame, path: Path) -> None:
@@ -108,6 +123,8 @@ def _lengths(name: str, dtype: pl.DataType) -> pl.Expr:
     cells, inner = (pl.col(name).explode(), dtype.inner) if isinstance(dtype, pl.List) else (pl.col(name), dtype)
     if inner == pl.String:
         return cells.str.len_bytes()
+    if isinstance(inner, pl.Categorical | pl.Enum):
+        return cells.cat.len_bytes()
     return cells.bin.size() if inner == pl.Binary else cells.is_null()
 
 
@@ -119,7 +136,7 @@ def described(path: Path) -> Described:
         names, listed = _leaves(footer, file)
         groups = _structs(footer, 4)
         _check_rows(footer, groups, file=file, columns=len(names))
-        packed: set[str] = set()
+        repeated = dict.fromkeys(names, 0)
         unpacked = 0
         for group in groups:
             chunks = _structs(group, 1)
@@ -127,11 +144,11 @@ def described(path: Path) -> Described:
                 raise file.torn(f"{len(names)} columns, but {len(chunks)} in a group of rows")
             for name, chunk in zip(names, chunks, strict=True):
                 rows = None if name in listed else _number(group, 3)
-                size, once = _unpacked(_struct(chunk, 3), file, rows=rows)
+                size, dictionary, values = _unpacked(_struct(chunk, 3), file, rows=rows)
                 unpacked += size
-                packed |= {name} if once else set()
+                repeated[name] += dictionary * values
             _check_unpacked(unpacked, file)
-        return Described(_number(footer, 3), tuple(names), tuple(sorted(packed)))
+        return Described(_number(footer, 3), tuple(names), repeated)
 
 
 def _footer(file: _File) -> dict[int, Any]:
@@ -222,15 +239,14 @@ def _check_unpacked(unpacked: int, file: _File) -> None:
         )
 
 
-def _unpacked(about: dict[int, Any], file: _File, *, rows: int | None) -> tuple[int, bool]:
-    """Return how many bytes a column of a group of rows unpacks into, and whether it has a dictionary."""
+def _unpacked(about: dict[int, Any], file: _File, *, rows: int | None) -> tuple[int, int, int]:
+    """Return how many bytes a column of a group of rows unpacks into, those of its dictionary, and its values."""
     dictionary, first, length = _number(about, 11), _number(about, 9), _number(about, 7)
     at = dictionary if 4 <= dictionary < first else first
     end, values = at + length, _number(about, 5)
     if at < 4 or length < 0 or end > len(file.bytes) or (rows is not None and values != rows):
         raise file.torn("a column lies outside, or has another number of rows")
-    size = found = 0
-    once = False
+    size = found = once = 0
     while found < values:
         if at >= end:
             raise file.torn("a column ends before its last row")
@@ -244,10 +260,10 @@ def _unpacked(about: dict[int, Any], file: _File, *, rows: int | None) -> tuple[
         if came < 0 or (_number(page, 1) in (0, 3)) != bool(5 in page or 8 in page):
             raise file.torn("a page is of no kind")
         found += came
-        once = once or 7 in page
+        once += outside if 7 in page else 0
     if found != values:
         raise file.torn("a page has more rows than its column")
-    return size, once
+    return size, once, values
 
 
 def _structs(of: dict[int, Any], field: int) -> list[dict[int, Any]]:

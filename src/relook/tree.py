@@ -63,8 +63,14 @@ class Tree(msgspec.Struct, frozen=True):
             told.append(f"{self.root}: {counted(self.links, 'link')} to folders left out.")
         return tuple(told)
 
+    def without(self, name: str) -> Tree:
+        """Return the same without a file that is no image but was read."""
+        end = _ending(name)
+        counts = ((other, number - (other == end)) for other, number in self.others)
+        return msgspec.structs.replace(self, others=tuple((other, number) for other, number in counts if number))
+
     def _kept_apart(self) -> list[str]:
-        folders = sorted({os.path.dirname(name) for name in self.images})  # noqa: PTH120
+        folders = sorted({name.rpartition("/")[0] for name in self.images})
         pairs = [f"{first!r} and {other!r}" for first, other in alike(folders) or alike(self.images)]
         told = "are told apart by case or Unicode form alone, and kept apart"
         return [f"{self.root}: names that {told}: {listed(pairs)}."] if pairs else []
@@ -101,7 +107,7 @@ def with_images(root: Path) -> Tree:
     """Return what lies under a folder in which images are expected."""
     found = tree(root)
     if not found.images:
-        raise BadInput(f"{root}: at least one image was needed, but it holds none; name the folder they lie in")
+        raise BadInput(f"{root}: at least one image was needed, but none lies in it; name the folder they lie in")
     return found
 
 
@@ -183,7 +189,7 @@ class _Walk:
 
     def sort(self, name: str) -> None:
         """Tell a file's kind by its name."""
-        end = os.path.splitext(name)[1].lower()  # noqa: PTH122
+        end = _ending(name)
         if end in SUFFIXES:
             self.images.append(name)
         elif end in OTHER_PICTURES:
@@ -192,6 +198,11 @@ class _Walk:
             self.others[end] += 1
             if "/" not in name:
                 self.beside.append(name)
+
+
+def _ending(name: str) -> str:
+    _, dot, end = name.rpartition(".")
+    return f".{end.lower()}" if dot and "/" not in end else ""
 
 
 def _check_text(root: Path, names: Names) -> None:

@@ -44,8 +44,10 @@ def illustrated(path: Path, said: Collection, *, missing: Missing = "refused") -
     import polars as pl
 
     found = with_images(path)
+    table = posixpath.relpath(Path(said.source).absolute().as_posix(), Path(path).absolute().as_posix())
+    found = found if table.startswith("..") else found.without(table)
     named = _named(said)
-    known, way = _matched(found, said, names={name for names in named for name in names})
+    known, way = _matched(found, {name for names in named for name in names}, beside=posixpath.dirname(table))
     files = [_at(names, known) for names in named]
     kept = pl.Series("kept", [names is not None for names in files], pl.Boolean)
     rows = (~kept).arg_true().to_list()
@@ -101,15 +103,14 @@ def _left(found: Tree, files: Sequence[Sequence[str] | None]) -> list[str]:
     return [name for name in found.images if name not in used]
 
 
-def _matched(found: Tree, said: Collection, *, names: set[str]) -> tuple[Mapping[str, str], str]:
+def _matched(found: Tree, names: set[str], *, beside: str) -> tuple[Mapping[str, str], str]:
     """Return where the files lie that a table names, and the way in which most of them were found."""
-    table = posixpath.dirname(Path(said.source).absolute().as_posix())
-    beside = posixpath.relpath(table, Path(found.root).absolute().as_posix()) + "/"
+    under = f"{beside}/"
     bases = [(posixpath.basename(name), name) for name in found.images]
     ways = {
         "their paths from the folder on": {name: name for name in found.images},
         "their paths from the table on": {
-            name.removeprefix(beside): name for name in found.images if name.startswith(beside)
+            name.removeprefix(under): name for name in found.images if name.startswith(under)
         },
         "the names of the files": _single(bases),
         "their paths without the ending": _single((posixpath.splitext(name)[0], name) for name in found.images),
