@@ -60,7 +60,7 @@ def test_files_of_one_s_own(run: Run) -> None:
         ),
         (
             ["digits", "--model", "class-dependent", "--matrix", "no.npy"],
-            "no.npy: a file with an array was needed",
+            "no.npy: a file was needed, but there is none of this name",
         ),
         (
             ["digits", "--model", "temperature", "--rate", ".95"],

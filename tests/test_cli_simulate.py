@@ -525,14 +525,17 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     ((*OWN, "--policy", "random", "--settle", "confidence:.9"), "counts: confidence:.9 needs class probabilities"),
     (
         (*OWN, "--probabilities", "nowhere.npy"),
-        "--probabilities nowhere.npy: an npy or npz file was needed, but there is no",
+        "--probabilities nowhere.npy: a file was needed, but there is none of this name",
     ),
-    ((*OWN, "--probabilities", "text.npy"), "--probabilities text.npy: an array was needed, but it holds none"),
-    ((*OWN, "--probabilities", "objects.npy"), "--probabilities objects.npy: an array was needed, but it holds none"),
+    ((*OWN, "--probabilities", "text.npy"), "--probabilities text.npy: an array was needed, but this is no npy file"),
+    (
+        (*OWN, "--probabilities", "objects.npy"),
+        "--probabilities objects.npy: numbers or text were needed, but it holds Python objects",
+    ),
     ((*OWN, "--probabilities", "two.npz"), "--probabilities two.npz: a single array was needed, but it holds a, b"),
     (
         (*OWN, "--probabilities", "objects.npz"),
-        "--probabilities objects.npz: an array of numbers was needed, but .*; save numbers",
+        "--probabilities objects.npz: numbers or text were needed, but it holds Python objects",
     ),
     ((*OWN, "--probabilities", "logits.npy"), "--probabilities logits.npy: posteriors: .* were logits passed?"),
     ((*OWN, "--probabilities", "nan.npy"), "--probabilities nan.npy: posteriors: .* model 0, item 17 holds"),

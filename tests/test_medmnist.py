@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relook import datasets, npy
+from relook import datasets, npfiles
 from relook.datasets import medmnist
 from relook.datasets.medmnist import FINDINGS, chest, pneumonia
 from relook.errors import BadInput
@@ -99,11 +99,11 @@ class TestBad:
             ({"val_labels": np.full((2, 1), 7, np.uint8)}, "labels 0 and 1 were needed, but val/0 has 7; get it again"),
             (
                 {"val_labels": np.zeros((2, 1))},
-                r"unsigned bytes were needed as val_labels\.npy, but float64 came",
+                r"unsigned bytes were needed as val_labels, but float64 came",
             ),
             (
                 {"val_labels": np.array([[None], [{}]])},
-                r"val_labels\.npy: plain numbers of at most 67,108,864 bytes were needed, but object of shape",
+                r"pneumoniamnist\.npz: numbers or text were needed, but it holds Python objects",
             ),
             ({"val_labels": np.zeros((0, 1), np.uint8)}, r"were needed as val, but shapes \(2, 28, 28\) and \(0, 1\)"),
         ],
@@ -118,7 +118,7 @@ class TestBad:
         made = arrays()
         del made["test_images"]
         save(tmp_path, "pneumoniamnist", made)
-        with pytest.raises(BadInput, match=r"an npz file was needed, but it is broken \(.+test_images\.npy"):
+        with pytest.raises(BadInput, match=r"an array test_images was needed, but it holds .+; get it again"):
             pneumonia(tmp_path)
 
     def test_no_file_and_no_split(self, tmp_path: Path) -> None:
@@ -129,14 +129,14 @@ class TestBad:
         with pytest.raises(BadInput, match="the split must be train, val, test or all, but 'valid' came; name one"):
             pneumonia(tmp_path, split="valid")
 
-    @pytest.mark.parametrize("shape", ["(60000000000, 28, 28)", "(4000000000000000000, 4, 4)"])
+    @pytest.mark.parametrize("shape", ["(4000000000, 28, 28)", "(70000, 1000)"])
     def test_a_header_that_lies(self, tmp_path: Path, shape: str) -> None:
         header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}}}".ljust(117) + "\n"
         path = save(tmp_path, "pneumoniamnist", arrays())
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("train_images.npy", b"\x93NUMPY\1\0v\0" + header.encode())
         with pytest.raises(
-            BadInput, match=r"train_images\.npy: plain numbers of at most 67,108,864 bytes were needed, but"
+            BadInput, match=r"packed ones of at most 67,108,864 bytes, were needed, but train_images \(uint8, .+\) came"
         ):
             pneumonia(tmp_path)
 
@@ -147,7 +147,7 @@ class TestBad:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("train_images.npy", stream.getvalue() + b"\0" * 10**8)
         began = time.process_time()
-        with pytest.raises(BadInput, match=r"test_images\.npy|val_images\.npy|is broken"):
+        with pytest.raises(BadInput, match="train_images has another length than it says"):
             pneumonia(tmp_path)
         assert time.process_time() - began < 5
 
@@ -226,6 +226,6 @@ def test_two_thousand_malformed_or_hostile_files(folder: Path, content: bytes) -
 
 
 def test_planted_fault_fails_the_check(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(npy, "BROKEN", ())
+    monkeypatch.setattr(npfiles, "BROKEN", ())
     with pytest.raises(zipfile.BadZipFile):
         check(b"PK no archive", folder)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relook import npy, pickled
+from relook import npfiles, pickled
 from relook.errors import BadInput
 from relook.pickled import unpickled, values
 from tests.watched import read_or_refused, watched
@@ -114,7 +114,7 @@ class TestPlain:
             (b"", r"byte 0: .+ 1 more bytes were announced than the file has"),
             (b"N.", "a dictionary was needed, but NoneType came"),
             (pickle.dumps([1]), "a dictionary was needed, but list came"),
-            (b"PK\3\4 no archive", r"a zip archive was needed, but it is broken \("),
+            (b"PK\3\4 no archive", r"a sound data\.pkl was needed in it, but it is broken \(File is"),
             (of_torch(b"}.", folder="x")[:60], "but it is broken"),
             (b"N." * 9, "more than 8 pickles came in a row"),
         ],
@@ -365,7 +365,7 @@ def test_mutated_archives(path: Path, data: st.DataObject) -> None:
 
 
 def test_planted_fault_fails_the_check(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(npy, "BROKEN", ())
+    monkeypatch.setattr(npfiles, "BROKEN", ())
     with pytest.raises(IndexError):
         check(HOSTILE["an empty stack"], path)
     monkeypatch.setattr(pickled, "values", lambda content, **_: [pickle.loads(content)])

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from relook import npy, pickled
+from relook import npfiles, pickled
 from relook.errors import BadInput
 from relook.types import IntArray
 
@@ -89,7 +89,7 @@ class PackedImages:
         path = folder / f"{split}_labels.npy"
         if not path.is_file():
             raise BadInput(f"cifar10: {path} was needed beside {PACKED}, but there is no such file; add it")
-        labels = npy.array(path)
+        labels = npfiles.single(path).numbers()
         if labels.shape != (SPLITS[split],) or labels.dtype.kind not in "iu":
             came = f"{labels.dtype} of shape {labels.shape}"
             raise BadInput(f"cifar10: {path} must hold {SPLITS[split]} labels, but {came} came; get it again")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from relook import __version__, pictures
+from relook import __version__, npfiles, pictures
 from relook.cells import write_csv
 from relook.collection import GIVEN, NUMBER, Collection, Form
 from relook.errors import BadInput
@@ -144,7 +144,7 @@ class Imported(msgspec.Struct, frozen=True):
         path = self.folder / f"{name}.npy"
         if not path.is_file():
             return None
-        values: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
+        values: FloatArray = npfiles.single(path).array()
         return values if split is None else values[self.items(split).select("item").collect()["item"].to_numpy()]
 
     def images(self, split: str | None = None) -> LinkedImages:

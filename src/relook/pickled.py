@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from relook import npy
+from relook import npfiles
 from relook.errors import BadInput
 
 MOST_BYTES, MOST_STEPS, MOST_AXES = 64 * 2**20, 1_000_000, 8
@@ -123,7 +123,7 @@ def values(content: bytes, *, source: str = "pickle") -> list[Any]:
 def _member(path: Path) -> bytes:
     """Return the pickle in a zip archive of torch's."""
     try:
-        with npy.archive(path) as archive:
+        with npfiles.archive(path) as archive:
             names = [part for part in archive.infolist() if part.filename.endswith("/data.pkl")]
             if len(names) != 1 or names[0].file_size > MOST_BYTES:
                 raise BadInput(
@@ -134,7 +134,7 @@ def _member(path: Path) -> bytes:
                 return file.read(MOST_BYTES)
     except BadInput:
         raise
-    except npy.BROKEN as error:
+    except npfiles.BROKEN as error:
         raise BadInput(f"{path}: a sound data.pkl was needed in it, but it is broken ({error}); get it again") from None
 
 
@@ -155,7 +155,7 @@ def _value(machine: _Machine) -> Any:
         _check_plain(found, machine)
     except BadInput:
         raise
-    except npy.BROKEN as error:
+    except npfiles.BROKEN as error:
         raise machine.refused(f"it is broken ({type(error).__name__})") from None
     return found
 

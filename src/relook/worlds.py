@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from relook import datasets, first_model, imported
+from relook import datasets, first_model, imported, npfiles
 from relook.config import Grid
 from relook.errors import BadInput
 from relook.experiment import BLIND, World, check_truth, short_hash
@@ -42,8 +42,8 @@ class Fit(msgspec.Struct, frozen=True, eq=False):
         kept = self.kept(folder)
         if kept.is_file():
             try:
-                return Posteriors(np.load(kept, allow_pickle=False))
-            except (ValueError, EOFError) as error:
+                return Posteriors(npfiles.single(kept).array())
+            except BadInput as error:
                 raise BadInput(f"{kept}: kept posteriors were needed, but it is broken ({error}); remove it") from None
         from relook.selectors.logistic import Logistic
 
@@ -98,29 +98,15 @@ def world(grid: Grid, tau: float | None) -> tuple[World, Fit | None]:
 
 def array(path: str, *, option: str) -> np.ndarray:
     """Return the array of an npy file, memory-mapped, or the only one of an npz file."""
-    where = f"--{option} {path}"
-    if not Path(path).is_file():
-        raise BadInput(f"{where}: an npy or npz file was needed, but there is no such file; check the path")
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise BadInput(f"{where}: an array was needed, but it holds none ({error}); save it with numpy.save") from None
-    if not isinstance(found, np.ndarray):
-        found = _only(found, where)
+        found = npfiles.single(Path(path)).array()
+    except BadInput as error:
+        raise BadInput(f"--{option} {error}") from None
     if not found.ndim:
-        raise BadInput(f"{where}: a row for each item was needed, but a single {found.dtype} came; save an array")
+        raise BadInput(
+            f"--{option} {path}: a row for each item was needed, but a single {found.dtype} came; save an array"
+        )
     return found
-
-
-def _only(archive: np.lib.npyio.NpzFile, where: str) -> np.ndarray:
-    with archive:
-        if len(archive.files) != 1:
-            names = ", ".join(archive.files) or "none"
-            raise BadInput(f"{where}: a single array was needed, but it holds {names}; save one with numpy.save")
-        try:
-            return np.asarray(archive[archive.files[0]])
-        except ValueError as error:
-            raise BadInput(f"{where}: an array of numbers was needed, but {error}; save numbers") from None
 
 
 def _check_sources(grid: Grid) -> None:

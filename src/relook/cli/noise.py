@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 
 SOURCE, MODEL, OUT = "Source", "Noise", "Writing"
 
-MOST_BYTES = 2**34
-"""What embeddings may weigh: 16 GiB."""
-
 
 def _option(help_text: str, *names: str, panel: str) -> Any:
     return typer.Option(*names, help=help_text, rich_help_panel=panel)
@@ -56,12 +53,12 @@ def noise(
     """
     from msgspec.structs import replace
 
-    from relook import npy
     from relook.noisy import Recipe, copy
+    from relook.npfiles import single
 
     clean = _clean(source, data_folder, split=split, question=question)
     if embeddings is not None:
-        clean = replace(clean, embeddings=npy.array(embeddings, most=MOST_BYTES))
+        clean = replace(clean, embeddings=single(embeddings).numbers())
     recipe = Recipe(model=model, rate=rate, tau=tau, offset=offset, matrix=_matrix(matrix), std=std, seed=seed)
     with show.progress("Copying", len(clean.found)) as step:
         made, changed = copy(clean, recipe, folder=to, step=step)
@@ -90,9 +87,9 @@ def _clean(source: str, data_folder: Path | None, *, split: str | None, question
 
 
 def _matrix(named: str | None) -> "FloatArray | None":
-    from relook import npy
     from relook.noise import cifar10_asymmetric
+    from relook.npfiles import single
 
     if named is None:
         return None
-    return cifar10_asymmetric() if named == "cifar10-asymmetric" else npy.array(Path(named))
+    return cifar10_asymmetric() if named == "cifar10-asymmetric" else single(Path(named)).numbers()

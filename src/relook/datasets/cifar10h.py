@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from relook import cifar, npy
+from relook import cifar, npfiles
 from relook.cifar import CLASSES
 from relook.collection import Collection, Form
 from relook.curves import difficult
@@ -82,7 +82,7 @@ def _labels_of_all(truth: FloatArray, tau: float) -> IntArray:
 
 def _counts(folder: Path) -> IntArray:
     path = PUBLISHED["cifar10h"].needed(folder, "cifar10h-counts.npy")
-    counts = npy.array(path)
+    counts = npfiles.single(path).numbers()
     if counts.shape != (_ITEMS, len(CLASSES)) or counts.dtype.kind not in "iu":
         came = f"{counts.dtype} of shape {counts.shape}"
         raise BadInput(f"cifar10h: {path} must hold 10000 x 10 counts, but {came} came; get it again")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from relook import cifar, npy
+from relook import cifar, npfiles
 from relook.cifar import CLASSES
 from relook.collection import KEPT, Collection, Form
 from relook.errors import BadInput
@@ -155,7 +155,7 @@ def _check_batches(table: pl.DataFrame, path: Path) -> None:
 
 def _order(folder: Path) -> IntArray:
     path = _SET.needed(folder, _ORDER)
-    order = npy.array(path)
+    order = npfiles.single(path).numbers()
     sound = order.shape == (ITEMS,) and order.dtype.kind in "iu"
     if not sound or not np.array_equal(np.sort(order), np.arange(ITEMS)):
         raise BadInput(

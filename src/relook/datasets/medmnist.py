@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -11,8 +10,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from relook import npy
+from relook import npfiles
 from relook.errors import BadInput
+from relook.npfiles import Stored
 from relook.published import PUBLISHED
 from relook.sources import listed
 from relook.types import Dataset, Labels
@@ -74,35 +74,28 @@ def _parts(folder: Path, name: str, *, split: str, columns: int) -> dict[str, _P
     if split not in (*SPLITS, "all"):
         raise BadInput(f"{name}: the split must be {', '.join(SPLITS)} or all, but {split!r} came; name one of them")
     path = PUBLISHED[name].needed(folder, f"{name}.npz")
-    try:
-        with npy.archive(path) as archive:
-            return {part: _part(archive, part, columns=columns) for part in (SPLITS if split == "all" else (split,))}
-    except BadInput:
-        raise
-    except npy.BROKEN as error:
-        raise BadInput(f"{path}: an npz file was needed, but it is broken ({error}); get it again") from None
+    found = npfiles.parts(path)
+    return {part: _part(found, part, columns=columns, path=path) for part in (SPLITS if split == "all" else (split,))}
 
 
-def _part(archive: zipfile.ZipFile, split: str, *, columns: int) -> _Part:
-    images, labels = (_array(archive, f"{split}_{what}.npy") for what in ("images", "labels"))
+def _part(found: Mapping[str, Stored], split: str, *, columns: int, path: Path) -> _Part:
+    images, labels = (_array(found, f"{split}_{what}", path=path) for what in ("images", "labels"))
     if images.ndim != 3 or images.shape[1:] != (_SIDE, _SIDE) or labels.shape != (len(images), columns):
         raise BadInput(
-            f"{archive.filename}: N images of {_SIDE} x {_SIDE} and N x {columns} labels were needed as {split}, but "
+            f"{path}: N images of {_SIDE} x {_SIDE} and N x {columns} labels were needed as {split}, but "
             f"shapes {images.shape} and {labels.shape} came; get the size of {_SIDE} pixels"
         )
     if labels.size and labels.max() > 1:
         row = int((labels.max(1) > 1).argmax())
-        raise BadInput(
-            f"{archive.filename}: labels 0 and 1 were needed, but {split}/{row} has {labels[row].max()}; get it again"
-        )
+        raise BadInput(f"{path}: labels 0 and 1 were needed, but {split}/{row} has {labels[row].max()}; get it again")
     return _Part(images, labels)
 
 
-def _array(archive: zipfile.ZipFile, name: str) -> NDArray[np.uint8]:
-    with archive.open(name) as file:
-        found = npy.read(file, source=f"{archive.filename}, {name}")
-    if found.dtype != np.uint8:
+def _array(found: Mapping[str, Stored], name: str, *, path: Path) -> NDArray[np.uint8]:
+    if name not in found:
         raise BadInput(
-            f"{archive.filename}: unsigned bytes were needed as {name}, but {found.dtype} came; get it again"
+            f"{path}: an array {name} was needed, but it holds {listed(list(found)) or 'none'}; get it again"
         )
-    return cast("NDArray[np.uint8]", found)
+    if found[name].dtype != np.uint8:
+        raise BadInput(f"{path}: unsigned bytes were needed as {name}, but {found[name].dtype} came; get it again")
+    return found[name].numbers()
