@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relook.collection import GIVEN, KEPT, NUMBER, Collection, Form
@@ -489,7 +489,7 @@ def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory) -> N
 def test_the_law_can_fail(tmp_path: Path) -> None:
     """A writer that forgets who answered is caught."""
 
-    def law(setting: Any) -> None:
+    def law(setting: settings) -> None:
         @setting
         @given(collections())
         def forgetful(found: Collection) -> None:

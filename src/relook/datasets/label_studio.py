@@ -253,14 +253,14 @@ def _annotator(who: Any, place: str) -> str | None:
 
 def _moment(said: str | float | None, place: str) -> float | None:
     """Return a time as seconds since 1970; one without a zone is in UTC, as Label Studio keeps them."""
-    if said is None or isinstance(said, int | float):
-        return said
+    if said is None:
+        return None
     try:
+        if isinstance(said, int | float):
+            return dt.datetime.fromtimestamp(said, dt.UTC).timestamp()
         moment = dt.datetime.fromisoformat(said)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=dt.UTC)
-        return round(moment.timestamp(), 6)
-    except (ValueError, OverflowError):
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp(), 6)
+    except (ValueError, OverflowError, OSError):
         raise BadInput(f"{place}: a time was needed in created_at, but {said!r:.60} came; mend it") from None
 
 
