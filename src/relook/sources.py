@@ -123,6 +123,30 @@ class ProbabilityTable(msgspec.Struct, frozen=True, eq=False):
         return _place(self, item)
 
 
+class VectorTable(msgspec.Struct, frozen=True, eq=False):
+    """Embeddings as a file holds them, N x D."""
+
+    source: str
+    values: FloatArray
+    ids: Sequence[str] | None = None
+    first_line: int | None = None
+    facts: Names = ()
+
+    def __post_init__(self) -> None:
+        if 0 in self.values.shape:
+            raise BadInput(
+                f"{self.source}: embeddings were needed, but there are none ({self.values.shape}); save them"
+            )
+        _check_ids(self)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def place(self, item: int) -> str:
+        """Return where an item stands in the file, in words."""
+        return _place(self, item)
+
+
 def existing(path: Path) -> str:
     """Return the name of a file that is there and not empty."""
     if not path.exists():
@@ -161,7 +185,7 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def _check_ids(table: LabelTable | ProbabilityTable) -> None:
+def _check_ids(table: LabelTable | ProbabilityTable | VectorTable) -> None:
     ids = table.ids
     if ids is None:
         return
@@ -182,10 +206,10 @@ def _check_ids(table: LabelTable | ProbabilityTable) -> None:
             )
 
 
-def _place(table: LabelTable | ProbabilityTable, item: int) -> str:
+def _place(table: LabelTable | ProbabilityTable | VectorTable, item: int) -> str:
     name = "" if table.ids is None or not len(table.ids) > item else f" (id {table.ids[item]})"
     return f"{table.source}, {_row(table, item)}{name}"
 
 
-def _row(table: LabelTable | ProbabilityTable, item: int) -> str:
+def _row(table: LabelTable | ProbabilityTable | VectorTable, item: int) -> str:
     return f"item {item}" if table.first_line is None else f"line {item + table.first_line}"

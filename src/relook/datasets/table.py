@@ -13,7 +13,7 @@ from relook.collection import Collection
 from relook.errors import BadInput
 from relook.meanings import NUMBER
 from relook.roles import ANNOTATOR_NAMES, first, label_column, named
-from relook.sheets import Sheet
+from relook.sheets import Sheet, numbers
 from relook.sources import (
     COLUMNS,
     ID_NAMES,
@@ -23,6 +23,7 @@ from relook.sources import (
     LabelTable,
     Names,
     ProbabilityTable,
+    VectorTable,
     listed,
 )
 from relook.tables import KINDS, sheet
@@ -97,6 +98,52 @@ def probabilities(path: Path, *, columns: Columns = COLUMNS) -> ProbabilityTable
         first_line=table.first_line,
         facts=table.facts + facts,
     )
+
+
+def embeddings(path: Path, *, columns: Columns = COLUMNS) -> VectorTable:
+    """Return embeddings from a table with an id column, and a list an item or a column a number."""
+    import polars as pl
+
+    table = sheet(path)
+    source, own = table.source, _id_column(table.columns, columns)
+    kinds = table.frame.collect_schema()
+    lists = [name for name in table.columns if isinstance(kinds[name], pl.List) and name != own]
+    chosen = lists or [name for name in table.columns if name != own and name.lower() not in _NO_CLASSES]
+    if len(lists) > 1 or not chosen:
+        came = listed(lists) if lists else "none"
+        raise BadInput(f"{source}: one column of lists, or columns of numbers, were needed, but {came} came; leave one")
+    frame = table.read(chosen if own is None else [own, *chosen])
+    values = (
+        _unpacked(frame[lists[0]], table) if lists else np.stack([_numbers(frame[name], table) for name in chosen], 1)
+    )
+    left = [name or "one without a name" for name in table.columns if name not in chosen and name != own]
+    facts = (f"{source}: columns that are left aside: {listed(left)}.",) if left else ()
+    ids = None if own is None else _texts(frame[own])
+    return VectorTable(source, values, ids=ids, first_line=table.first_line, facts=table.facts + facts)
+
+
+def _numbers(column: pl.Series, table: Sheet) -> FloatArray:
+    """Return a column of numbers; a missing one is refused, for a vector has no gaps."""
+    values = numbers(column, table)
+    if values.null_count():
+        row = int(values.is_null().arg_max() or 0)
+        raise BadInput(
+            f"{table.place(row)}: a number was needed in column {column.name}, but none came; compute it again"
+        )
+    return values.to_numpy()
+
+
+def _unpacked(lists: pl.Series, table: Sheet) -> FloatArray:
+    """Return lists of one length as N x D."""
+    lengths = lists.list.len()
+    wrong = lengths.is_null() | (lengths != lengths[0]) | (lengths == 0)
+    if wrong.fill_null(value=True).any():
+        row = int(wrong.fill_null(value=True).arg_max() or 0)
+        raise BadInput(
+            f"{table.place(row)}: a list of {lengths[0]} numbers was needed in column {lists.name}, as in the first "
+            f"row, but {lengths[row]} came; compute it again"
+        )
+    return _numbers(lists.explode(), table).reshape(len(lists), -1)
 
 
 def _id_column(names: Sequence[str], columns: Columns) -> str | None:
