@@ -73,13 +73,13 @@ class InMemory:
 class InParquet:
     """A parquet file, of which rows are unpacked a few at a time."""
 
-    __slots__ = ("_at", "_batches", "_column", "_file", "_here", "rows", "schema", "source")
+    __slots__ = ("_at", "_batches", "_column", "_described", "_file", "_here", "rows", "schema", "source")
 
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet as pq
 
         self.source = str(path)
-        described(path, groups="allowed")
+        self._described = described(path, groups="allowed")
         with reading(self.source):
             self._file = pq.ParquetFile(path, memory_map=True)
             self.schema, self.rows = self._file.schema_arrow, self._file.metadata.num_rows
@@ -89,7 +89,7 @@ class InParquet:
 
     def frame(self, columns: Sequence[str]) -> pl.DataFrame:
         """Return some of its columns."""
-        frame = scanned(Path(self.source), columns)
+        frame = scanned(Path(self.source), self._described, columns=columns)
         with unpacking(self.source):
             return frame.collect()
 

@@ -182,7 +182,10 @@ def _of_entry(entry: Mapping[str, Any]) -> Any:
     """Return a feature as the files write it, from how a page does."""
     several = next((entry[key] for key in ("list", "sequence") if key in entry), None)
     if several is not None:
-        return {"_type": "List", "feature": _of_kind(several.get("dtype") if isinstance(several, dict) else several)}
+        return {
+            "_type": "List",
+            "feature": _of_kind(several.get("dtype", several) if isinstance(several, dict) else several),
+        }
     return _of_kind(entry.get("dtype"))
 
 

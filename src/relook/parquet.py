@@ -10,7 +10,7 @@ import base64
 import binascii
 import itertools
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -29,7 +29,8 @@ UNPACKED_FREE, UNPACKED_A_BYTE = 256 << 20, 200
 """So many rows, cells and unpacked bytes a file may hold in any case; above that, so many a byte of its own."""
 
 CELL_MOST = 16 << 20
-TEXT_FREE, TEXT_A_BYTE = 1 << 30, 64
+REPEATED_FREE, REPEATED_A_BYTE = 1 << 34, 1 << 17
+TEXT_FREE, TEXT_A_BYTE = 256 << 20, 64
 """So long a cell may be, and so much text a file may hold where what comes often is kept once."""
 
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
@@ -48,11 +49,11 @@ Groups = Literal["refused", "allowed"]
 
 
 class Described(msgspec.Struct, frozen=True):
-    """How much a parquet file holds, and which columns keep each text once, however often it comes."""
+    """How much a parquet file holds; `repeated` is how much text a column may stand for that keeps each text once."""
 
     rows: int
     columns: tuple[str, ...]
-    packed: tuple[str, ...]
+    repeated: Mapping[str, int]
 
 
 class _File(msgspec.Struct, frozen=True, eq=False):
@@ -77,18 +78,32 @@ def read(path: Path) -> Sheet:
     """Return the table of a parquet file, of which every page was unpacked once."""
     source, found = str(path), described(path)
     check_columns(found.columns, source)
-    frame = scanned(path, found.columns)
+    frame = scanned(path, found, columns=found.columns)
     return Sheet(source=source, kind="parquet", frame=frame, columns=found.columns, rows=found.rows)
 
 
-def scanned(path: Path, columns: Sequence[str]) -> pl.LazyFrame:
+def scanned(path: Path, found: Described, *, columns: Sequence[str]) -> pl.LazyFrame:
     """Return some columns of a file that was described: text, numbers or lists, each unpacked once."""
     import polars as pl
 
     with reading(str(path)):
         frame = pl.scan_parquet(path, glob=False, hive_partitioning=False).select(columns)
+        _check_categories(frame, found, path=path)
         _check_cells(frame, path)
     return frame
+
+
+def _check_categories(frame: pl.LazyFrame, found: Described, *, path: Path) -> None:
+    """Refuse categories that take their reader too long: it looks at the whole text of each cell."""
+    import polars as pl
+
+    most = max(REPEATED_FREE, REPEATED_A_BYTE * path.stat().st_size)
+    for name, kind in frame.collect_schema().items():
+        if isinstance(kind, pl.Categorical | pl.Enum) and found.repeated.get(name, 0) > most:
+            raise BadInput(
+                f"{path}: categories with less text were needed in column {name}, for {found.rows:,} rows; "
+                "write it as text"
+            )
 
 
 def _check_cells(frame: pl.LazyFrame, path: Path) -> None:
@@ -120,6 +135,8 @@ def _lengths(name: str, dtype: pl.DataType) -> pl.Expr:
     cells, inner = (pl.col(name).explode(), dtype.inner) if isinstance(dtype, pl.List) else (pl.col(name), dtype)
     if inner == pl.String:
         return cells.str.len_bytes()
+    if isinstance(inner, pl.Categorical | pl.Enum):
+        return cells.cat.len_bytes()
     return cells.bin.size() if inner == pl.Binary else cells.is_null()
 
 
@@ -131,7 +148,7 @@ def described(path: Path, *, groups: Groups = "refused") -> Described:
         names, listed = _leaves(footer, file, groups=groups)
         parts = _structs(footer, 4)
         _check_rows(footer, parts, file=file, columns=len(names))
-        packed: set[str] = set()
+        repeated = dict.fromkeys(names, 0)
         unpacked = 0
         for group in parts:
             chunks = _structs(group, 1)
@@ -139,11 +156,11 @@ def described(path: Path, *, groups: Groups = "refused") -> Described:
                 raise file.torn(f"{len(names)} columns, but {len(chunks)} in a group of rows")
             for name, chunk in zip(names, chunks, strict=True):
                 rows = None if name in listed else _number(group, 3)
-                size, once = _unpacked(_struct(chunk, 3), file, rows=rows)
+                size, dictionary, values = _unpacked(_struct(chunk, 3), file, rows=rows)
                 unpacked += size
-                packed |= {name} if once else set()
+                repeated[name] += dictionary * values
             _check_unpacked(unpacked, file)
-        return Described(_number(footer, 3), tuple(names), tuple(sorted(packed)))
+        return Described(_number(footer, 3), tuple(names), repeated)
 
 
 def _footer(file: _File) -> dict[int, Any]:
@@ -252,15 +269,14 @@ def _check_unpacked(unpacked: int, file: _File) -> None:
         )
 
 
-def _unpacked(about: dict[int, Any], file: _File, *, rows: int | None) -> tuple[int, bool]:
-    """Return how many bytes a column of a group of rows unpacks into, and whether it has a dictionary."""
+def _unpacked(about: dict[int, Any], file: _File, *, rows: int | None) -> tuple[int, int, int]:
+    """Return how many bytes a column of a group of rows unpacks into, those of its dictionary, and its values."""
     dictionary, first, length = _number(about, 11), _number(about, 9), _number(about, 7)
     at = dictionary if 4 <= dictionary < first else first
     end, values = at + length, _number(about, 5)
     if at < 4 or length < 0 or end > len(file.bytes) or (rows is not None and values != rows):
         raise file.torn("a column lies outside, or has another number of rows")
-    size = found = 0
-    once = False
+    size = found = once = 0
     while found < values:
         if at >= end:
             raise file.torn("a column ends before its last row")
@@ -274,10 +290,10 @@ def _unpacked(about: dict[int, Any], file: _File, *, rows: int | None) -> tuple[
         if came < 0 or (_number(page, 1) in (0, 3)) != bool(5 in page or 8 in page):
             raise file.torn("a page is of no kind")
         found += came
-        once = once or 7 in page
+        once += outside if 7 in page else 0
     if found != values:
         raise file.torn("a page has more rows than its column")
-    return size, once
+    return size, once, values
 
 
 def _structs(of: dict[int, Any], field: int) -> list[dict[int, Any]]:

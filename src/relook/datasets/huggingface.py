@@ -233,7 +233,11 @@ def _named_lists(lists: pl.Series, names: Names, source: str) -> pl.Series:
 
 
 def _check_range(numbers: pl.Series, names: Names, source: str) -> None:
-    bad = (numbers < NO_CLASS) | (numbers >= len(names))
+    import polars as pl
+
+    # A column in which nothing is has no numbers to compare.
+    known = numbers.cast(pl.Int64) if numbers.dtype == pl.Null else numbers
+    bad = (known < NO_CLASS) | (known >= len(names))
     if bad.any():
         row = int(bad.arg_max() or 0)
         raise BadInput(
