@@ -290,7 +290,7 @@ def stream(table: pa.Table, path: Path, **options: Any) -> Path:
     return path
 
 
-class Sly(pa.ExtensionType):
+class Sly(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
     """A type whose making, when a file is read, is code."""
 
     def __init__(self) -> None:

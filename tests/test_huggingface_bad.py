@@ -201,8 +201,9 @@ def ends(folder: Path, first: int, last: int) -> Counter[str]:
         try:
             made = collection(broken)
             made.items.collect()
-            for item in range(len(made)) if made.pictures is not None else ():
-                made.pictures.write(item, folder / "out")
+            for item in range(len(made)):
+                if made.pictures is not None:
+                    made.pictures.write(item, folder / "out")
             found["read"] += 1
         except BadInput:
             found["refused"] += 1
