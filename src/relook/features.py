@@ -86,7 +86,9 @@ def _is_image(feature: Any, kind: pa.DataType) -> bool:
     import pyarrow.types as of
 
     held = _element(kind) or kind
-    there = of.is_struct(held) and {held.field(number).name for number in range(held.num_fields)} == {"bytes", "path"}
+    parts = {field.name: field.type for field in held} if of.is_struct(held) else {}
+    there = set(parts) == {"bytes", "path"} and (of.is_binary(parts["bytes"]) or of.is_large_binary(parts["bytes"]))
+    there = there and any(test(parts["path"]) for test in (of.is_string, of.is_large_string, of.is_null))
     if isinstance(feature, Mapping) and isinstance(feature.get("_type"), str):
         said = _inner(feature) if _inner(feature) is not None else feature
         return there and isinstance(said, Mapping) and said.get("_type") == "Image"
