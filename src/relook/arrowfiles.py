@@ -230,12 +230,12 @@ def _batches(reader: Any, schema: pa.Schema, *, path: Path) -> Iterator[pa.Recor
 def _is_packed(metadata: bytes) -> bool:
     """Say whether a batch of rows is compressed, which may unpack to anything."""
     (root,) = struct.unpack_from("<I", metadata)
-    place = _field(metadata, root, _HEADER)
+    place = _field(metadata, root, number=_HEADER)
     (away,) = struct.unpack_from("<I", metadata, place)
-    return bool(_field(metadata, place + away, _COMPRESSION))
+    return bool(_field(metadata, place + away, number=_COMPRESSION))
 
 
-def _field(table: bytes, at: int, number: int) -> int:
+def _field(table: bytes, at: int, *, number: int) -> int:
     """Return the place of a field of a flat buffer's table, or 0 where it is left out."""
     (back,) = struct.unpack_from("<i", table, at)
     if not 0 <= at - back < len(table):

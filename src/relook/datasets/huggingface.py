@@ -69,13 +69,13 @@ def collection(source: Any, *, columns: Columns = COLUMNS) -> Collection:
             )
     images = _image_columns(known, columns)
     frame = _frame(found, known)
-    frame, said = _asked(frame, known, _said(known, columns, images=images), source=called)
+    frame, said = _asked(frame, known, columns=_said(known, columns, images=images), source=called)
     sheet = Sheet(source=called, kind="huggingface", frame=frame.lazy(), columns=tuple(frame.columns), rows=len(frame))
     made = layouts.collection(sheet, columns=said)
     form = msgspec.structs.replace(made.form, settings={**made.form.settings, "features": known.told})
     left = (f"Columns that are no text, numbers or images are left out: {listed(known.others)}.",)
     facts = made.facts + (left if known.others else ())
-    pictures = _pictures(found, images, made) if images else None
+    pictures = _pictures(found, images, made=made) if images else None
     return msgspec.structs.replace(made, form=form, facts=facts, pictures=pictures)
 
 
@@ -205,8 +205,8 @@ def _frame(found: Sequence[_Split], known: Kinds) -> pl.DataFrame:
     parts = []
     for split in found:
         table = split.part.frame(known.plain)
-        cells = [_named(table[name], names, split.part.source) for name, names in known.classes.items()]
-        cells += [_named_lists(table[name], names, split.part.source) for name, names in known.several.items()]
+        cells = [_named(table[name], names, source=split.part.source) for name, names in known.classes.items()]
+        cells += [_named_lists(table[name], names, source=split.part.source) for name, names in known.several.items()]
         table = table.with_columns(cells)
         if split.name is not None and "split" not in table.columns:
             table = table.with_columns(split=pl.lit(split.name))
@@ -214,25 +214,25 @@ def _frame(found: Sequence[_Split], known: Kinds) -> pl.DataFrame:
     return pl.concat(parts, how="diagonal_relaxed")
 
 
-def _named(numbers: pl.Series, names: Names, source: str) -> pl.Series:
+def _named(numbers: pl.Series, names: Names, *, source: str) -> pl.Series:
     """Return the names of classes for their numbers, and null where there is no class."""
     import polars as pl
 
-    _check_range(numbers, names, source)
+    _check_range(numbers, names, source=source)
     return numbers.cast(pl.Int64).replace_strict(dict(enumerate(names)), default=None, return_dtype=pl.String)
 
 
-def _named_lists(lists: pl.Series, names: Names, source: str) -> pl.Series:
+def _named_lists(lists: pl.Series, names: Names, *, source: str) -> pl.Series:
     """Return lists of the names of classes for lists of their numbers."""
     import polars as pl
 
     for ends in (lists.list.min(), lists.list.max()):
-        _check_range(ends, names, source)
+        _check_range(ends, names, source=source)
     told = pl.element().cast(pl.Int64).replace_strict(dict(enumerate(names)), default=None, return_dtype=pl.String)
     return lists.list.eval(told.drop_nulls())
 
 
-def _check_range(numbers: pl.Series, names: Names, source: str) -> None:
+def _check_range(numbers: pl.Series, names: Names, *, source: str) -> None:
     import polars as pl
 
     # A column in which nothing is has no numbers to compare.
@@ -265,12 +265,12 @@ def _said(known: Kinds, columns: Columns, *, images: Names) -> Columns:
     return msgspec.structs.replace(columns, label=label, classes=classes, files=files)
 
 
-def _asked(frame: pl.DataFrame, known: Kinds, columns: Columns, *, source: str) -> tuple[pl.DataFrame, Columns]:
+def _asked(frame: pl.DataFrame, known: Kinds, *, columns: Columns, source: str) -> tuple[pl.DataFrame, Columns]:
     """Turn lists of classes into a question, or into answers of the annotators in a list beside them."""
     import polars as pl
 
     if columns.question is not None and columns.question not in frame.columns:
-        return _question(frame, known, columns, source=source)
+        return _question(frame, known, columns=columns, source=source)
     label = columns.label or next((name for name in LABEL_NAMES if name in frame.columns), "")
     if label not in known.several:
         return frame, columns
@@ -289,7 +289,7 @@ def _asked(frame: pl.DataFrame, known: Kinds, columns: Columns, *, source: str) 
     return frame.explode(label, people, empty_as_null=True), columns
 
 
-def _question(frame: pl.DataFrame, known: Kinds, columns: Columns, *, source: str) -> tuple[pl.DataFrame, Columns]:
+def _question(frame: pl.DataFrame, known: Kinds, *, columns: Columns, source: str) -> tuple[pl.DataFrame, Columns]:
     """Ask of lists of classes whether one is among them."""
     import polars as pl
 
@@ -311,7 +311,7 @@ def _question(frame: pl.DataFrame, known: Kinds, columns: Columns, *, source: st
 # Images.
 
 
-def _pictures(found: Sequence[_Split], images: Names, made: Collection) -> _Images:
+def _pictures(found: Sequence[_Split], images: Names, *, made: Collection) -> _Images:
     rows = sum(split.part.rows for split in found)
     if rows != len(made):
         raise BadInput(
@@ -336,7 +336,7 @@ class _Images:
         split = self._splits[number]
         row = item - (self._ends[number - 1] if number else 0)
         place = f"{split.part.source}, item {row}"
-        found = [content for name in self._columns for content in _contents(split, name, row, place=place)]
+        found = [content for name in self._columns for content in _contents(split, name, row=row, place=place)]
         if len(found) > VIEWS:
             raise BadInput(
                 f"{place}: at most {VIEWS} images were needed, but {len(found)} came; leave some of them out"
@@ -349,7 +349,7 @@ class _Images:
         return names
 
 
-def _contents(split: _Split, column: str, row: int, *, place: str) -> Iterator[bytes]:
+def _contents(split: _Split, column: str, *, row: int, place: str) -> Iterator[bytes]:
     """Yield the bytes of the images in a cell."""
     cell = split.part.cell(column, row)
     for image in cell if isinstance(cell, list) else [cell]:
