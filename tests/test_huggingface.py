@@ -472,3 +472,13 @@ def test_without_the_extra_a_sentence_says_what_to_install(tmp_path: Path, monke
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(MissingExtra, match=r"pyarrow was needed to read their files, .* pip install 'relook\[hf\]'"):
         collection(tmp_path)
+
+
+def test_text_that_is_none_and_answers_with_nothing_beside_them(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"label": ["a"], "text": [["x"]]}), tmp_path / "x.parquet")
+    with pytest.raises(
+        BadInput, match=r"text was needed in column text, but it is List.String.; name another with --text"
+    ):
+        collection(tmp_path / "x.parquet")
+    pq.write_table(pa.table({"id": ["a", "a"], "worker": ["Ada", "Bo"], "label": ["x", "y"]}), tmp_path / "x.parquet")
+    assert collection(tmp_path / "x.parquet").labels().given.tolist() == [[1, 1]]
