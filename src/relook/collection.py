@@ -152,7 +152,7 @@ def in_order(names: Sequence[str]) -> Names:
     >>> in_order(["10", "9"]), in_order(["b", "a"])
     (('9', '10'), ('a', 'b'))
     """
-    return tuple(sorted(names, key=int) if whole(tuple(names)) else sorted(names))
+    return tuple(sorted(names, key=lambda name: (len(name), name)) if whole(tuple(names)) else sorted(names))
 
 
 def _check_ids(found: Collection) -> None:
