@@ -41,7 +41,7 @@ def collection(sheet: Sheet, *, columns: Columns = COLUMNS) -> Collection:
         answers, sense = _named(said, columns, source=sheet.source)
     return Collection(
         source=sheet.source,
-        form=_form(sheet, found, sense),
+        form=_form(sheet, found, sense=sense),
         classes=sense.classes,
         ids=ids,
         items=descriptions.items(sheet, found),
@@ -51,7 +51,7 @@ def collection(sheet: Sheet, *, columns: Columns = COLUMNS) -> Collection:
     )
 
 
-def _form(sheet: Sheet, found: Roles, sense: Meaning) -> Form:
+def _form(sheet: Sheet, found: Roles, *, sense: Meaning) -> Form:
     return Form(sheet.kind, found.layout, found.named, {**sheet.settings, **sense.settings})
 
 
@@ -181,7 +181,7 @@ def _of_answers(sheet: Sheet, found: Roles, *, columns: Columns, facts: Names) -
     )
     return Collection(
         source=sheet.source,
-        form=_form(sheet, found, sense),
+        form=_form(sheet, found, sense=sense),
         classes=sense.classes,
         ids=ids,
         items=pl.DataFrame([ids, *descriptions.gathered(sheet, found, rows=said["item"])]).lazy(),
