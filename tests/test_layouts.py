@@ -430,6 +430,16 @@ def test_what_is_unclear_is_refused(tmp_path: Path, text: str, said: Any, senten
             r"numbers were needed in column cat, but it is List\(Int64\); leave",
         ),
         (
+            {"id": ["a"], "label": ["x"], "text": [["a"]]},
+            {},
+            "a text an item was needed in column text, but it is List",
+        ),
+        (
+            {"id": ["a"], "worker": ["w"], "label": ["x"], "split": [b"a"]},
+            {},
+            "a text an item was needed in column split",
+        ),
+        (
             {"id": ["a", "b"], "label": ["x", "y"], "files": [["a.png"], ["b.png", "../c.png"]]},
             {},
             "item 1: a path below the folder of the images was needed in column files",

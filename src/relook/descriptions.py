@@ -55,6 +55,12 @@ def checked(sheet: Sheet, found: Roles) -> Names:
     import polars as pl
 
     kinds = sheet.frame.collect_schema()
+    for name in (found.text, found.split, found.group, found.source):
+        if name is not None and (kinds[name].is_nested() or kinds[name] == pl.Binary):
+            raise BadInput(
+                f"{sheet.source}: a text an item was needed in column {name}, but it is {kinds[name]}; rename it, or "
+                "name another column"
+            )
     for name in found.numbers:
         if not (kinds[name].is_numeric() or kinds[name] == pl.String):
             raise BadInput(

@@ -166,6 +166,7 @@ def _of_answers(sheet: Sheet, found: Roles, *, columns: Columns, facts: Names) -
             f"{sheet.source}: a column of items was needed, for each row is an answer of {found.annotator}, but it has "
             "none that is called so; name it with --id"
         )
+    more = descriptions.checked(sheet, found)
     rows = sheet.read([found.id, str(found.annotator), str(found.label)])
     told = {"id": rows[found.id], "annotator": rows[str(found.annotator)]}
     who = pl.DataFrame([_filled(texts(cells, sheet, what=what), sheet).alias(what) for what, cells in told.items()])
@@ -186,7 +187,7 @@ def _of_answers(sheet: Sheet, found: Roles, *, columns: Columns, facts: Names) -
         ids=ids,
         items=pl.DataFrame([ids, *descriptions.gathered(sheet, found, rows=said["item"])]).lazy(),
         answers=answers,
-        facts=(*facts, *sense.facts, many, *descriptions.checked(sheet, found)),
+        facts=(*facts, *sense.facts, many, *more),
     )
 
 

@@ -86,13 +86,13 @@ def _numbers(texts: Texts, columns: Columns, *, source: str) -> tuple[dict[str |
     """Return classes for texts that are all whole numbers: those numbers, or the places of classes that were told."""
     told = columns.classes or ()
     numbers = {text: str(int(found[1])) for text in texts if text and (found := NUMBER.fullmatch(text))}
-    pointed = [text for text, number in numbers.items() if text != number]
-    facts = [f"{source}: labels such as {pointed[0]} are read as whole numbers."] if pointed else []
+    pointed = [text for text, number in numbers.items() if text != number][:1]
+    facts = [f"{source}: labels such as {text} are read as whole numbers." for text in pointed]
     unsure = {text for text, number in numbers.items() if number == _UNSURE and _UNSURE not in told}
     if unsure:
         facts.append(_missing(sum(texts[text] for text in unsure), columns, source=source))
         numbers = {text: number for text, number in numbers.items() if text not in unsure}
-    names: dict[str | None, str | None] = {text: None for text in texts if text not in numbers}
+    names: dict[str | None, str | None] = dict.fromkeys(texts.keys() - numbers.keys())
     if not told or all(map(NUMBER.fullmatch, told)):
         return names | numbers, tuple(facts)
     facts.append(f"{source}: labels are numbers, the place of a class: 0 is {told[0]}.")

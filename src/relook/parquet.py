@@ -76,6 +76,8 @@ def read(path: Path) -> Sheet:
     check_columns(found.columns, source)
     with reading(source):
         frame = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+        if tuple(frame.collect_schema().names()) != found.columns:
+            raise BadInput(f"{path}: one name a column was needed, but the file tells of two; write it again")
         _check_categories(frame, found, path=path)
         _check_cells(frame, path)
     return Sheet(source=source, kind="parquet", frame=frame, columns=found.columns, rows=found.rows)
