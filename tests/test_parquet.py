@@ -110,6 +110,10 @@ LIES: dict[str, tuple[bytes, str]] = {
         lying((SCHEMA, 1, 4), lambda _: b"label"),
         "columns must differ in name, but 'label' comes",
     ),
+    "another name": (
+        lying((SCHEMA, 1, 4), lambda _: b""),
+        "one name a column was needed, but the file tells of two",
+    ),
     "a footer longer than the file": (PLAIN[:-8] + b"\xff\xff\xff\x7fPAR1", "its footer is longer than itself"),
     "no footer": (PLAIN[:-8] + b"\0\0\0\0PAR1", "its parts do not fit"),
     "cut": (PLAIN[:-1], "but it does not start and end as one; write it again"),

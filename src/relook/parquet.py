@@ -87,7 +87,10 @@ def scanned(path: Path, found: Described, *, columns: Sequence[str]) -> pl.LazyF
     import polars as pl
 
     with reading(str(path)):
-        frame = pl.scan_parquet(path, glob=False, hive_partitioning=False).select(columns)
+        every = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+        if tuple(every.collect_schema().names()) != found.columns:
+            raise BadInput(f"{path}: one name a column was needed, but the file tells of two; write it again")
+        frame = every.select(columns)
         _check_categories(frame, found, path=path)
         _check_cells(frame, path)
     return frame
