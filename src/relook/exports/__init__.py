@@ -35,8 +35,8 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "changes": Form(changes.write, streams.SUFFIXES, "only the items whose label changed"),
         "cleanlab": Form(crowds.write_cleanlab, streams.SUFFIXES, "a row an item, a column an annotator"),
         "crowd-kit": Form(crowds.write_crowd_kit, streams.SUFFIXES, "a row an answer: task, worker, label"),
-        "counts": Form(crowds.write_counts, (".npy",), "N x C counts of votes"),
-        "labels": Form(crowds.write_labels, (".npy",), "N final classes by number, -1 for none"),
+        "counts": Form(crowds.write_counts, (".npy", ".npz"), "N x C counts of votes"),
+        "labels": Form(crowds.write_labels, (".npy", ".npz"), "N final labels by number, -1 for none"),
         "huggingface": Form(huggingface.write, FOLDER, "a folder that datasets.load_dataset opens"),
         "folder": Form(folders.write, FOLDER, "images in a folder a class"),
     }
@@ -96,7 +96,7 @@ def nearest(found: Cleaned) -> str:
     """Return the form that a set came in, or what holds as much: the items where nothing else can."""
     kind = found.found.form.kind
     if kind in ("npy", "npz"):
-        return "labels" if found.found.labels().given.ndim == 1 else "counts"
+        return {"items": "labels", "counts": "counts"}.get(found.found.form.layout, "items")
     return _NEAREST.get(kind, "items")
 
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from relook import streams
 from relook.cleaned import Cleaned, signed
 from relook.errors import BadInput
+from relook.sources import whole
 from relook.streams import ROWS, Stream
 from relook.types import IntArray, blocks
 
@@ -44,13 +46,38 @@ def write_crowd_kit(found: Cleaned, path: Path) -> None:
 
 
 def write_counts(found: Cleaned, path: Path) -> None:
-    """Write N x C counts of votes, the given label's among them, as npy; rows are in the order of the items."""
+    """Write N x C counts of votes, the given label's among them: npy in the items' order, or npz with their ids."""
     shape = len(found), len(found.classes)
+    if path.suffix.lower() == ".npz":
+        _write_archive(found, path, counts=found.evidence.counts())
+        return
     with path.open("wb") as file:
         header = {"descr": "<i4", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
         for block in blocks(*shape):
             file.write(np.ascontiguousarray(found.evidence.counts(block), "<i4").tobytes())
+
+
+def write_labels(found: Cleaned, path: Path) -> None:
+    """Write the final label of each item: npy in the items' order, or npz with their ids.
+
+    Labels are numbers, -1 for none: those that classes are called by where they are numbers, else their places. Only
+    what came as an array of names leaves as one.
+    """
+    final, names = found.evidence.final, found.classes
+    if found.found.form.kind in ("npy", "npz") and not whole(names):
+        labels = np.array([*names, ""])[final]
+    else:
+        labels = np.array([*(map(int, names) if whole(names) else range(len(names))), -1])[final]
+    if path.suffix.lower() == ".npz":
+        _write_archive(found, path, labels=labels)
+    else:
+        np.save(path, labels, allow_pickle=False)
+
+
+def _write_archive(found: Cleaned, path: Path, **values: NDArray[Any]) -> None:
+    ids = np.array(found.evidence.ids.to_list())
+    np.savez(path, allow_pickle=False, ids=ids, classes=np.array(found.classes), **values)
 
 
 def _votes(found: Cleaned) -> _Votes:
@@ -104,9 +131,3 @@ def _wide_blocks(found: Cleaned, votes: _Votes) -> Iterator[pl.DataFrame]:
         columns = {name: pl.Series(row) for name, row in zip(votes.names, cells, strict=True)}
         told = pl.DataFrame(columns).with_columns(pl.all().replace(-1, None)) if columns else pl.DataFrame()
         yield pl.DataFrame({"id": ids}).hstack(told)
-
-
-def write_labels(found: Cleaned, path: Path) -> None:
-    """Write the final class of each item by its number as npy, -1 where there is none."""
-    with path.open("wb") as file:
-        np.lib.format.write_array(file, np.ascontiguousarray(found.evidence.final, "<i8"), allow_pickle=False)
