@@ -1,5 +1,6 @@
 """What leaves can come back: import(export(x)) == x for every pair that carries the content."""
 
+import csv
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,18 +14,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relook import exports
+from relook import exports, imported
+from relook.campaign import Campaign
+from relook.cells import TRIGGERS, write_csv
 from relook.cleaned import Cleaned, cleaned
 from relook.collection import GIVEN, KEPT, Collection
 from relook.datasets import arrays, table
 from relook.errors import BadInput
+from relook.events import CANNOT_TELL
 from relook.evidence import evidence
+from relook.imported import Origin
+from relook.policies import named
 from relook.sources import Columns
+from relook.tables import sheet
+from relook.types import Labels, Posteriors
 from tests.cleanings import (
     NAMES,
     PEOPLE,
     campaign_on,
     content,
+    in_memory,
     scripts,
     tables,
     with_answers,
@@ -56,8 +65,6 @@ def read_as(frame: pl.DataFrame, name: str, columns: Columns) -> Collection:
         elif to.suffix == ".jsonl":
             frame.write_ndjson(to)
         else:
-            from relook.cells import write_csv
-
             write_csv(frame, to, separator="\t" if to.suffix == ".tsv" else ",")
         read = table.collection(to, columns=columns)
         return msgspec.structs.replace(read, items=read.items.collect().lazy())
@@ -198,3 +205,190 @@ class TestInTheSameLayout:
 def untold(told: Any) -> Any:
     """Without when and how long, which a column an annotator cannot hold."""
     return {**told, "answers": sorted(row[:4] for row in told["answers"])}
+
+
+class TestTables:
+    """Rows an item and rows an answer, for people and for packages about crowds, come back with all they carry."""
+
+    @settings(LAW, max_examples=100)
+    @given(tables(), scripts, st.sampled_from(KINDS))
+    def test_items_hold_given_and_final(self, frame: pl.DataFrame, answers: Answers, name: str) -> None:
+        found = campaign_on(in_memory(frame), answers)
+        for label, expected in (("given", found.found), ("final", with_final(found))):
+            read = back(found, name, form="items", columns=Columns(label=label, classes=NAMES))
+            assert content(read) == content(expected)
+
+    @settings(LAW, max_examples=100)
+    @given(tables(), scripts, st.sampled_from(KINDS))
+    def test_changes_are_the_rows_that_differ(self, frame: pl.DataFrame, answers: Answers, name: str) -> None:
+        found = campaign_on(in_memory(frame), answers)
+        known = found.evidence
+        with tempfile.TemporaryDirectory() as folder:
+            to = Path(folder, name)
+            exports.write(found, to, form="changes")
+            read = table.collection(to, columns=Columns(label="final", classes=NAMES)) if len(known.changed) else None
+        if read is not None:
+            assert read.ids.to_list() == known.ids.gather(known.changed).to_list()
+            assert read.labels().given.tolist() == known.final[known.changed].tolist()
+
+    @settings(LAW, max_examples=100)
+    @given(tables(), scripts, st.sampled_from(KINDS), st.sampled_from([("answers", "id"), ("crowd-kit", "task")]))
+    def test_answers_hold_who_said_what(self, frame: pl.DataFrame, answers: Answers, name: str, form: Any) -> None:
+        found = campaign_on(in_memory(frame.filter(pl.col("label").is_not_null())), answers)
+        read, expected = back(found, name, form=form[0]), content(with_answers(found))
+        said = content(read)
+        assert sorted(said["ids"]) == sorted(expected["ids"])
+        whole = form[0] == "answers"
+        assert said["answers"] == (expected["answers"] if whole else untold(expected)["answers"])
+
+    @settings(LAW, max_examples=100)
+    @given(tables(), scripts, st.sampled_from(KINDS))
+    def test_a_wide_frame_holds_a_column_an_annotator(self, frame: pl.DataFrame, answers: Answers, name: str) -> None:
+        found = campaign_on(in_memory(frame), answers)
+        read = back(found, name, form="cleanlab", columns=Columns(annotator="*", classes=NAMES))
+        assert untold(content(read)) == untold(content(with_answers(found)))
+
+    @settings(LAW, max_examples=100)
+    @given(tables(), scripts, st.sampled_from([".npy", ".npz"]))
+    def test_arrays_hold_counts_or_labels(self, frame: pl.DataFrame, answers: Answers, suffix: str) -> None:
+        found = campaign_on(in_memory(frame), answers)
+        counts = back(found, f"counts{suffix}", form="counts", columns=Columns(label="*", classes=NAMES))
+        assert counts.labels().given_counts.tolist() == found.evidence.counts().tolist()
+        if (found.evidence.final >= 0).any():
+            labels = back(found, f"labels{suffix}", form="labels", columns=Columns(classes=NAMES, uncertain="missing"))
+            assert labels.labels().given.tolist() == found.evidence.final.tolist()
+            assert suffix == ".npy" or labels.ids.to_list() == found.evidence.ids.to_list()
+
+
+@pytest.mark.parametrize("labels", [["3", "7", "3"], ["dog", "", "cat"]])
+def test_an_array_of_labels_leaves_as_it_came(labels: list[str], tmp_path: Path) -> None:
+    np.save(tmp_path / "labels.npy", np.array(labels if "" in labels else list(map(int, labels))))
+    found = arrays.collection(tmp_path / "labels.npy")
+    exports.write(cleaned(found), tmp_path / "out.npy", form="source")
+    assert np.load(tmp_path / "out.npy").tolist() == np.load(tmp_path / "labels.npy").tolist()
+    assert exports.usual(cleaned(found), tmp_path / "out.npy") == "source"
+
+
+class TestFormulas:
+    """No cell of text in a table for people starts as a formula does; numbers stay numbers, and all come back."""
+
+    def law(self, how: settings, write: Write) -> None:
+        @how
+        @given(tables(), scripts, st.sampled_from(["items", "answers", "changes", "crowd-kit", "cleanlab", "source"]))
+        def check(frame: pl.DataFrame, answers: Answers, form: str) -> None:
+            found = campaign_on(in_memory(frame), answers)
+            with tempfile.TemporaryDirectory() as folder:
+                to = Path(folder, "pets.csv")
+                write(found, to, form=form)
+                with to.open(newline="", encoding="utf-8") as file:
+                    cells = [cell for row in csv.reader(file) for cell in row]
+            for cell in cells:
+                assert not cell.startswith(tuple(TRIGGERS)) or is_number(cell), cell
+
+        check()
+
+    def test_holds(self) -> None:
+        self.law(settings(LAW, max_examples=200), exports.write)
+
+    def test_cells_that_are_not_marked_are_caught(self) -> None:
+        def bare(found: Cleaned, to: Path, *, form: str) -> None:
+            exports.write(found, to, form=form)
+            sheet(to).frame.collect().write_csv(to)
+
+        catches(partial(self.law, write=bare))
+
+    @pytest.mark.slow
+    def test_ten_thousand_strings(self) -> None:
+        texts = np.random.default_rng(14)
+        letters = np.array([*"=+-@'\"\t,; \n\uff1d\uff0b\uff0d\uff20abc019.\r"])
+        strings = {"".join(letters[texts.integers(0, len(letters), texts.integers(1, 9))]) for _ in range(14_000)}
+        some = sorted(strings)[:10_000]
+        assert len(some) == 10_000
+        frame = pl.DataFrame({"id": some, "label": [NAMES[n % 3] for n in range(10_000)], "text": some[::-1]})
+        found = cleaned(in_memory(frame.with_columns(pl.col("id").alias("=note"))))
+        for form in ("items", "source"):
+            read = back(
+                found, "pets.csv", form=form, columns=Columns(label={"items": "given"}.get(form), classes=NAMES)
+            )
+            assert read.ids.to_list() == some
+        assert read.items.select("text").collect()["text"].to_list() == some[::-1]
+
+
+def is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def test_numbers_stay_numbers(tmp_path: Path) -> None:
+    found = in_memory(
+        pl.DataFrame({"id": ["a", "b"], "label": ["cat", "dog"], "text": ["x", "y"], "=note": ["-1", "-2"]})
+    )
+    posteriors = Posteriors(np.array([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1]]))
+    known = cleaned(found, posteriors=posteriors)
+    ranked = msgspec.structs.replace(known, priority=np.array([-0.5, 0.25]))
+    exports.write(ranked, tmp_path / "items.csv", form="items")
+    read = pl.read_csv(tmp_path / "items.csv")
+    assert read["score"].to_list() == [-0.5, 0.25]
+    assert read["rank"].to_list() == [2, 1]
+    assert read["belief:cat"].dtype == pl.Float64
+    exports.write(known, tmp_path / "pets.csv", form="source")
+    assert pl.read_csv(tmp_path / "pets.csv")["'=note"].to_list() == [-1, -2]
+
+
+def test_the_rule_is_named_in_every_form(tmp_path: Path) -> None:
+    found = in_memory(pl.DataFrame({"id": ["a"], "label": ["cat"], "text": ["x"], "=note": ["-1"]}))
+    posteriors = Posteriors(np.array([[0.1, 0.8, 0.1]]))
+    for rule, final in (("vote", "cat"), ("belief", "dog")):
+        known = cleaned(found, posteriors=posteriors, rule=rule)
+        for form, chosen in exports.FORMS.items():
+            if form not in ("folder", "label-studio"):
+                exports.write(known, tmp_path / f"{rule}-{form}{chosen.suffixes[0]}", form=form)
+                note = msgspec.json.decode((tmp_path / f"{rule}-{form}{chosen.suffixes[0]}.about.json").read_bytes())
+                assert (note["rule"], note["form"], note["items"]) == (rule, form, 1)
+        row = pl.read_csv(tmp_path / f"{rule}-items.csv")
+        assert (row["rule"].item(), row["final"].item()) == (rule, final)
+
+
+def test_forms_and_names_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    found = cleaned(in_memory(pl.DataFrame({"id": ["a"], "label": ["cat"], "text": ["x"], "=note": ["y"]})))
+    with pytest.raises(BadInput, match=r"export: one of the forms .* was needed, but 'xml' came; name one with --as"):
+        exports.write(found, tmp_path / "x.xml", form="xml")
+    with pytest.raises(
+        BadInput, match=r"a file that ends in \.csv, .* was needed for --as items, but it ends in nothing"
+    ):
+        exports.write(found, tmp_path / "items", form="items")
+    with pytest.raises(BadInput, match="items with images were needed for folders of them, but these have none"):
+        exports.write(found, tmp_path / "folder", form="folder")
+    with pytest.raises(BadInput, match="an imported set was needed for --split, but none came; import the source"):
+        cleaned(found.found, split="train")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_annotator_who_is_called_as_the_column_of_ids(tmp_path: Path) -> None:
+    found = in_memory(pl.DataFrame({"id": ["a"], "label": ["cat"], "text": ["x"], "=note": ["y"]}))
+    said = pl.DataFrame({"item": [0], "annotator": ["id"], "label": ["cat"]})
+    with pytest.raises(BadInput, match="a column of ids was needed beside one for each annotator, but one of them is"):
+        exports.write(cleaned(msgspec.structs.replace(found, answers=said)), tmp_path / "w.csv", form="cleanlab")
+
+
+def test_a_part_leaves_alone(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"id": ["a", "b", "c"], "label": ["cat", "dog", "cat"], "split": ["train", "test", "train"]})
+    frame.write_csv(tmp_path / "pets.csv")
+    made, _ = imported.write(table.collection(tmp_path / "pets.csv"), tmp_path / "pets", origin=Origin())
+    exports.write(cleaned(made, split="train"), tmp_path / "train.csv", form="source")
+    assert pl.read_csv(tmp_path / "train.csv").rows() == [("a", "cat", "train"), ("c", "cat", "train")]
+
+
+def test_a_campaign_without_a_set_leaves_by_numbers(tmp_path: Path) -> None:
+    campaign = Campaign(Labels(np.array([1, 0]), 2), named("random"), budget=4)
+    for answer in (0, CANNOT_TELL):
+        lease = campaign.ask(None)
+        assert lease is not None
+        campaign.tell(lease, answer)
+    exports.write(cleaned(campaign), tmp_path / "answers.csv", form="answers")
+    read = pl.read_csv(tmp_path / "answers.csv")
+    assert read.columns == ["id", "annotator", "label", "instead", "at", "seconds", "ranking"]
+    assert read.filter(pl.col("instead") == "cannot tell").height == 1
