@@ -94,7 +94,11 @@ def test_what_is_bright_is_large_and_the_mapping_leads_back(
     interpretation: str, lowest: int, tmp_path: Path, site: Site
 ) -> None:
     values = picture(12) + lowest
-    tags = {"PhotometricInterpretation": interpretation, "RescaleSlope": "2", "RescaleIntercept": "-1000"}
+    tags: dict[str, Any] = {
+        "PhotometricInterpretation": interpretation,
+        "RescaleSlope": "2",
+        "RescaleIntercept": "-1000",
+    }
     made = radiograph(values, WindowCenter=["40", "400.5"], WindowWidth=["80", "1500"], **tags)
     found = imported_set(saved(made, tmp_path / "in" / "a.dcm"), site)
     assert (in_units(found) == values * 2 - 1000).all()
@@ -150,7 +154,7 @@ def test_up_to_eight_frames_are_the_images_of_an_item(tmp_path: Path, site: Site
 
 
 def test_allowed_tags_are_columns_and_others_are_not(tmp_path: Path, site: Site) -> None:
-    tags = {
+    tags: dict[str, Any] = {
         "ViewPosition": "PA",
         "Laterality": "L",
         "BodyPartExamined": "chest",
@@ -304,7 +308,7 @@ def test_tables_that_do_not_fit_are_refused(what: str, message: str, tmp_path: P
 
 # What is held back.
 
-HELD: dict[str, dict[str, object]] = {
+HELD: dict[str, dict[str, Any]] = {
     "burned-in": {"BurnedInAnnotation": "YES"},
     "secondary-capture": {"SOPClassUID": "1.2.840.10008.5.1.4.1.1.7"},
     "ultrasound": {"Modality": "US"},

@@ -323,8 +323,9 @@ def _frames(path: Path, found: FileDataset, *, frames: int) -> Iterator[NDArray[
         _check_ends(path, found, frames=frames)
     decoder = get_decoder(syntax)
     plugin = "gdcm" if "gdcm" in decoder.available_plugins else ""
+    how: dict[str, Any] = {"correct_unused_bits": coded}
     for index in range(frames):
-        stored, _ = decoder.as_array(found, index=index, decoding_plugin=plugin, correct_unused_bits=coded)
+        stored, _ = decoder.as_array(found, index=index, decoding_plugin=plugin, **how)
         if _text(found.PhotometricInterpretation) == "PALETTE COLOR":
             colors = apply_color_lut(stored, found)
             yield np.ascontiguousarray(colors >> 8 if colors.dtype.itemsize > 1 else colors).astype(np.uint8)
