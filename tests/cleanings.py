@@ -87,11 +87,11 @@ def content(found: Collection, columns: Sequence[str] = ()) -> Mapping[str, Any]
     answers = found.answers.with_columns(
         pl.col("annotator", "label").cast(pl.String), id=found.ids.gather(found.answers["item"])
     )
-    answers = answers.drop("item").with_columns(
-        pl.lit(1, dtype=pl.UInt32).alias(name) for name in ("count",) if name not in answers.columns
-    )
-    order = [name for name in ("id", "annotator", "label", "count", "at", "seconds") if name in answers.columns]
-    rows = [tuple(row) for row in answers.select(order).rows()]
+    missing = {
+        name: value for name, value in (("count", 1), ("at", None), ("seconds", None)) if name not in answers.columns
+    }
+    answers = answers.with_columns(pl.lit(value).alias(name) for name, value in missing.items())
+    rows = answers.select("id", "annotator", "label", pl.col("count").fill_null(1), "at", "seconds").rows()
     items = found.items.select("id", *columns).collect()
     return {
         "ids": found.ids.to_list(),

@@ -33,6 +33,8 @@ def gathered(sheet: Sheet, found: Roles, rows: pl.Series) -> pl.DataFrame:
     import polars as pl
 
     known = _known(sheet, found)
+    if not known:
+        return pl.DataFrame()
     with reading(sheet.source):
         table = sheet.frame.select(part.alias(name) for name, part in known.items()).collect().with_columns(item=rows)
     groups = table.group_by("item", maintain_order=True)

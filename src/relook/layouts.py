@@ -185,7 +185,7 @@ def _of_answers(sheet: Sheet, found: Roles, *, columns: Columns, facts: Names) -
         form=_form(sheet, found, sense, columns=columns),
         classes=sense.classes,
         ids=ids,
-        items=descriptions.gathered(sheet, found, said["item"]).with_columns(id=ids).lazy(),
+        items=pl.DataFrame([ids, *descriptions.gathered(sheet, found, said["item"])]).lazy(),
         answers=answers,
         facts=(*facts, *sense.facts, many, *descriptions.checked(sheet, found)),
     )

@@ -12,7 +12,7 @@ from relook import __version__, streams
 from relook.cleaned import Cleaned
 from relook.errors import BadInput
 from relook.evidence import RULES
-from relook.exports import answers, changes, crowds, folders, huggingface, items, tables
+from relook.exports import answers, changes, crowds, folders, huggingface, items, label_studio, tables
 from relook.whole import Over, check_target, whole
 
 FOLDER = ("",)
@@ -35,6 +35,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "changes": Form(changes.write, streams.SUFFIXES, "only the items whose label changed"),
         "cleanlab": Form(crowds.write_cleanlab, streams.SUFFIXES, "a row an item, a column an annotator"),
         "crowd-kit": Form(crowds.write_crowd_kit, streams.SUFFIXES, "a row an answer: task, worker, label"),
+        "label-studio": Form(label_studio.write, (".json",), "tasks with all answers and the final label"),
         "counts": Form(crowds.write_counts, (".npy", ".npz"), "N x C counts of votes"),
         "labels": Form(crowds.write_labels, (".npy", ".npz"), "N final labels by number, -1 for none"),
         "huggingface": Form(huggingface.write, FOLDER, "a folder that datasets.load_dataset opens"),
@@ -45,17 +46,6 @@ FORMS: Mapping[str, Form] = MappingProxyType(
 
 SOURCE = "source"
 """The form that a set came in, or the one nearest to it."""
-
-_NEAREST: Mapping[str, str] = MappingProxyType(
-    {
-        "csv": "table",
-        "tsv": "table",
-        "jsonl": "table",
-        "parquet": "table",
-        "folder": "folder",
-        "huggingface": "huggingface",
-    }
-)
 
 
 def write(
@@ -97,7 +87,9 @@ def nearest(found: Cleaned) -> str:
     kind = found.found.form.kind
     if kind in ("npy", "npz"):
         return {"items": "labels", "counts": "counts"}.get(found.found.form.layout, "items")
-    return _NEAREST.get(kind, "items")
+    if f".{kind}" in streams.SUFFIXES:
+        return "table"
+    return kind if kind in FORMS else "items"
 
 
 def _form(name: str, target: Path) -> Form:
