@@ -1,4 +1,4 @@
-"""Others open what leaves: pandas, polars, datasets of Hugging Face, cleanlab, crowd-kit; and folders hold the images."""
+"""Others open what leaves: pandas, polars, Hugging Face, cleanlab and crowd-kit; and folders hold the images."""
 
 from collections.abc import Sequence
 from pathlib import Path

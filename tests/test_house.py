@@ -19,6 +19,10 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("many_parameters", "relook.cli.rank:rank"): "an option of the command line is a parameter",
     ("boolean_parameter", "relook.cli.rank:rank(allow_missing)"): "a switch of the command line is a parameter",
     ("boolean_parameter", "relook.cli.rank:rank(trust_order)"): "a switch of the command line is a parameter",
+    ("many_parameters", "relook.cli.export:export"): "an option of the command line is a parameter",
+    ("boolean_parameter", "relook.cli.export:export(changes)"): "a switch of the command line is a parameter",
+    ("boolean_parameter", "relook.cli.export:export(copy)"): "a switch of the command line is a parameter",
+    ("boolean_parameter", "relook.cli.export:export(replace)"): "a switch of the command line is a parameter",
     ("many_parameters", "relook.cli.simulate:simulate"): "an option of the command line is a parameter",
     ("many_parameters", "relook.rng:uniform"): "the (seed, item, n) of the crowd, always said in this order",
     (

@@ -149,7 +149,7 @@ def evidence(
     ledger = _ledger(source, events, given=start.labels)
     if isinstance(source, Campaign) and posteriors is None:
         posteriors = source.posteriors
-    found = _by_vote(start, ledger, events if isinstance(source, Collection) else source.events)
+    found = _by_vote(start, ledger, events=events if isinstance(source, Collection) else source.events)
     if posteriors is not None:
         _check_posteriors(posteriors, found)
         found = msgspec.structs.replace(found, posteriors=posteriors, model=_model(ledger))
@@ -227,7 +227,7 @@ def _ledger(source: Collection | Campaign | Played, events: Sequence[Event], *, 
     return ledger
 
 
-def _by_vote(start: _Start, ledger: Ledger | None, events: Sequence[Event]) -> Evidence:
+def _by_vote(start: _Start, ledger: Ledger | None, *, events: Sequence[Event]) -> Evidence:
     import polars as pl
 
     kinds = _kinds(start.classes)

@@ -104,7 +104,7 @@ def _posteriors(known: "Imported", path: Path | None, *, rule: str) -> "Posterio
         return None
     missing = int(np.isnan(values).any(axis=1).sum())
     if not missing:
-        return _guarded(known, Posteriors(values), told)
+        return _guarded(known, Posteriors(values), source=told)
     told = f"{told}: class probabilities of {counted(missing, 'item')} are missing"
     if rule == "belief":
         raise BadInput(f"{told}, but --rule belief was asked for; pass those of all items with --probabilities")
@@ -112,7 +112,7 @@ def _posteriors(known: "Imported", path: Path | None, *, rule: str) -> "Posterio
     return None
 
 
-def _guarded(known: "Imported", posteriors: "Posteriors", source: str) -> "Posteriors":
+def _guarded(known: "Imported", posteriors: "Posteriors", *, source: str) -> "Posteriors":
     """Refuse probabilities whose rows or columns look out of order."""
     from relook.alignment import Matched
     from relook.errors import BadInput
