@@ -142,10 +142,27 @@ def signed(answers: pl.DataFrame) -> pl.Series:
     """
     import polars as pl
 
-    who = pl.col("annotator").cast(pl.String)
-    nth = pl.int_range(1, pl.len() + 1).over("item", who).cast(pl.String)
-    again = pl.when(nth == "1").then(who).otherwise(pl.concat_str(who, pl.lit(" ("), nth, pl.lit(")")))
-    return answers.select(who=pl.when(who.is_null()).then(pl.lit(f"{NOBODY} ") + nth).otherwise(again))["who"]
+    who = answers["annotator"].cast(pl.Categorical)
+    nth = _nth(answers["item"].to_numpy(), who.to_physical().fill_null(-1).to_numpy())
+    special = np.flatnonzero(who.is_null().to_numpy() | (nth > 1))
+    if not len(special):
+        return who
+    some = pl.DataFrame({"who": who.gather(special).cast(pl.String), "nth": nth[special]})
+    again = pl.concat_str("who", pl.lit(" ("), "nth", pl.lit(")"))
+    nobody = pl.concat_str(pl.lit(f"{NOBODY} "), "nth")
+    told = some.select(pl.when(pl.col("who").is_null()).then(nobody).otherwise(again)).to_series()
+    return who.scatter(special, told.cast(pl.Categorical))
+
+
+def _nth(items: IntArray, people: IntArray) -> IntArray:
+    """Return how many answers, this one among them, a person had given about the item by then."""
+    pairs = items.astype(np.int64) << 32 | (people.astype(np.int64) + 1)
+    order = np.argsort(pairs, kind="stable")
+    ordered = pairs[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    nth = np.empty(len(pairs), np.int64)
+    nth[order] = np.arange(1, len(pairs) + 1) - np.repeat(starts, np.diff(starts, append=len(pairs)))
+    return nth
 
 
 def cleaned(

@@ -20,7 +20,7 @@ from relook.types import IntArray, blocks
 if TYPE_CHECKING:
     import polars as pl
 
-_CELLS = 1 << 22
+_CELLS = 1 << 21
 
 
 class _Votes(msgspec.Struct, frozen=True, eq=False):
@@ -84,14 +84,19 @@ def _votes(found: Cleaned) -> _Votes:
     """Return every vote on its own: so many of one class that nobody in particular gave are as many rows."""
     import polars as pl
 
-    told = found.evidence.answers.filter(pl.col("label").is_not_null()).sort("item", maintain_order=True)
-    told = told.select("item", "annotator", pl.col("label").to_physical(), pl.col("count").fill_null(1))
-    if told["count"].max() not in (None, 1):
-        told = told.select(pl.exclude("count").repeat_by("count").explode())
-    people = signed(told)
-    names = people.unique(maintain_order=True)
-    columns = people.cast(pl.Enum(names)).to_physical().to_numpy()
-    return _Votes(told["item"].to_numpy(), columns, told["label"].to_numpy(), names.to_list())
+    told = found.evidence.answers.select("item", "annotator", pl.col("label").to_physical(), "count")
+    told = told.filter(pl.col("label").is_not_null())
+    if (np.diff(told["item"].to_numpy().astype(np.int64)) < 0).any():
+        told = told.sort("item", maintain_order=True)
+    times = told["count"].fill_null(1).to_numpy()
+    if (times > 1).any():
+        told = told[np.repeat(np.arange(len(told)), times)]
+    who = signed(told)
+    names = who.unique(maintain_order=True)
+    numbers, codes = who.to_physical().to_numpy(), names.to_physical().to_numpy()
+    place = np.zeros(int(codes.max(initial=0)) + 1, np.int32)
+    place[codes] = np.arange(len(codes))
+    return _Votes(told["item"].to_numpy(), place[numbers], told["label"].to_numpy(), names.cast(pl.String).to_list())
 
 
 def _long(found: Cleaned) -> Iterator[pl.DataFrame]:

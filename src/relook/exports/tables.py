@@ -222,7 +222,7 @@ def _answers(found: Cleaned, called: Mapping[str, str]) -> Iterator[pl.DataFrame
 
     answers = found.evidence.answers
     told = (
-        answers.with_columns(who=signed(answers))
+        answers.with_columns(who=signed(answers).cast(pl.String))
         .filter(pl.col("label").is_not_null())
         .sort("item", maintain_order=True)
     )
