@@ -410,7 +410,7 @@ def collections(draw: st.DrawFn) -> Collection:
     """Draw what Label Studio's JSON can carry: text or images, people with names, times, and people who are counted."""
     ids = draw(st.lists(WORDS, min_size=1, max_size=4, unique=True))
     classes = tuple(draw(st.lists(NAMES, min_size=1, max_size=3, unique=True)))
-    people = st.sampled_from([GIVEN, "Ada", "7", "007", "ü@example.org"])
+    people = st.sampled_from([GIVEN, "Ada", "7", "007", "9" * 5000, "ü@example.org"])
     rows = [
         {"item": item, "annotator": who, "label": draw(st.sampled_from(classes)), "count": 1, **draw(moments())}
         for item in range(len(ids))

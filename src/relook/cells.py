@@ -61,7 +61,7 @@ def write_csv(frame: pl.DataFrame, path: Path, *, separator: str = ",", decimals
     """Write a table as text that is safe to open in a spreadsheet; its heading is defused like its cells."""
     import polars as pl
 
-    cells = [defused(column).rename(name) for column, name in zip(frame, _heading(frame), strict=True)]
+    cells = {name: defused(column) for name, column in zip(_heading(frame), frame, strict=True)}
     pl.DataFrame(cells).write_csv(path, separator=separator, float_precision=decimals)
 
 

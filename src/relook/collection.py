@@ -152,7 +152,7 @@ def in_order(names: Sequence[str]) -> Names:
     >>> in_order(["10", "9"]), in_order(["b", "a"])
     (('9', '10'), ('a', 'b'))
     """
-    return tuple(sorted(names, key=int) if whole(tuple(names)) else sorted(names))
+    return tuple(sorted(names, key=lambda name: (len(name), name)) if whole(tuple(names)) else sorted(names))
 
 
 def _check_ids(found: Collection) -> None:
@@ -167,7 +167,9 @@ def _check_ids(found: Collection) -> None:
     if empty.any():
         row = int(empty.arg_max() or 0)
         raise BadInput(f"{_row(found, row)}: an id was needed, but there is none; fill it, or name another with --id")
-    if ids.n_unique() < len(ids):
+    # Sorted hashes take a tenth of the memory that sets of names do.
+    hashes = np.sort(ids.hash().to_numpy())
+    if (hashes[1:] == hashes[:-1]).any() and ids.n_unique() < len(ids):
         row = int((~ids.is_first_distinct()).arg_max() or 0)
         first = int((ids == ids[row]).arg_max() or 0)
         raise BadInput(

@@ -49,7 +49,7 @@ def read(path: Path, kind: str) -> Sheet:
         with reading(str(path)):
             frame = pl.read_csv(content[start:], separator=separator, has_header=False, schema=schema)
     marks = sum(map(marked, frame))
-    frame = pl.DataFrame([restored(cells).rename(name) for name, cells in zip(names, frame, strict=True)])
+    frame = pl.DataFrame({name: restored(cells) for name, cells in zip(names, frame, strict=True)})
     return Sheet(
         source=str(path),
         kind=kind,

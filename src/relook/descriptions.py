@@ -55,6 +55,11 @@ def checked(sheet: Sheet, found: Roles) -> Names:
     import polars as pl
 
     kinds = sheet.frame.collect_schema()
+    for role, name in _words(found).items():
+        if kinds[name].is_nested() or kinds[name] == pl.Binary:
+            raise BadInput(
+                f"{sheet.source}: text was needed in column {name}, but it is {kinds[name]}; name another with --{role}"
+            )
     for name in found.numbers:
         if not (kinds[name].is_numeric() or kinds[name] == pl.String):
             raise BadInput(
@@ -73,12 +78,17 @@ def checked(sheet: Sheet, found: Roles) -> Names:
     return (f"{sheet.source}: {counted(without, 'item')} without an image.",) if without else ()
 
 
+def _words(found: Roles) -> dict[str, str]:
+    """Return the columns that hold a text an item, by what they are."""
+    single = {"text": found.text, "split": found.split, "group": found.group, "source": found.source}
+    return {role: column for role, column in single.items() if column is not None}
+
+
 def _known(sheet: Sheet, found: Roles) -> dict[str, pl.Expr]:
     """Return the columns of items by their names in a collection."""
     import polars as pl
 
-    single = {"text": found.text, "split": found.split, "group": found.group, "source": found.source}
-    known = {role: pl.col(column).cast(pl.String) for role, column in single.items() if column is not None}
+    known = {role: pl.col(column).cast(pl.String) for role, column in _words(found).items()}
     if found.files:
         known["files"] = _files(sheet, found)
     for name in found.numbers:

@@ -297,7 +297,7 @@ def _conflicts(found: Collection, folder: Path) -> Names:
     if alike is None:
         return ()
     same = pl.col(alike).list.join(" ") if alike == "hash" else pl.col(alike)
-    items = known.select("id", same=same).with_row_index("item")
+    items = known.select("id", same=same).with_row_index("item").filter(_several(known.select(same=same)))
     given = found.answers.lazy().filter(pl.col("annotator") == GIVEN).select("item", "label")
     both = items.join(given, on="item", maintain_order="left").filter(pl.col("same").is_not_null())
     differ = both.filter(pl.col("label").n_unique().over("same") > 1)
@@ -307,6 +307,15 @@ def _conflicts(found: Collection, folder: Path) -> Names:
     write_csv(listing.rename({"same": alike}), folder / CONFLICTS)
     groups = listing["same"].n_unique()
     return (f"Identical items with different labels: {counted(groups, alike)}, listed in {CONFLICTS}.",)
+
+
+def _several(table: pl.LazyFrame) -> pl.Series:
+    """Say which rows of one column may come more than once, without keeping what they hold."""
+    import polars as pl
+
+    hashes = table.select(pl.col("same").hash()).collect(engine="streaming")["same"]
+    ordered = np.sort(hashes.to_numpy())
+    return hashes.is_in(pl.Series(np.unique(ordered[1:][ordered[1:] == ordered[:-1]])))
 
 
 def _synced(folder: Path) -> None:

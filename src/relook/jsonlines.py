@@ -35,7 +35,7 @@ def read(path: Path) -> Sheet:
                     )
             columns[name].add(value, row=rows - 1)
     with reading(str(path)):
-        frame = pl.DataFrame([column.series(rows) for column in columns.values()])
+        frame = pl.DataFrame({name: column.series(rows) for name, column in columns.items()})
     return Sheet(
         source=str(path),
         kind="jsonl",

@@ -37,6 +37,9 @@ _AT_ONCE = 4096
 
 Task = dict[str, Any]
 
+_DIGITS = 16
+"""Numbers with fewer digits are the same in every language that reads JSON."""
+
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -92,7 +95,7 @@ def annotated(
     rows = _restored(found) if from_there else _described(found, address)
     each = zip(found.ids, rows, _by_item(found.answers, len(found)), strict=True)
     for item, (name, shown, answers) in enumerate(each):
-        number = (int(name) if whole((name,)) else name) if from_there else item + 1
+        number = _number(name) if from_there else item + 1
         labels = {} if final is None else {"final": final[item], "final_rule": rule}
         made = [_annotation(found, answer) for answer in answers for _ in range(answer.get("count") or 1)]
         yield {"id": number, "data": shown | labels, "annotations": made}
@@ -168,18 +171,23 @@ def _controls(found: Collection) -> tuple[str, str]:
 def _shown(found: Collection, address: str) -> Iterator[dict[str, Any]]:
     """Yield what people see of each item, and no more."""
     numbers = [name for name in found.columns if name.startswith(NUMBER)]
-    several = "files" in found.columns and _several(found)
-    table = found.items.select("id", *(name for name in ("text", "files") if name in found.columns), *numbers).collect()
+    several = _several(found)
+    table = found.items.select("id", *({"text", "files"} & set(found.columns)), *numbers).collect()
     for row in table.iter_rows(named=True):
         shown = {ITEM_KEY: row["id"]}
         if row.get("text") is not None:
             shown["text"] = row["text"]
-        files = [address + quote(name) if address == ADDRESS else address + name for name in row.get("files") or ()]
+        files = [_addressed(name, address) for name in row.get("files") or ()]
         if files:
             shown |= {IMAGES_KEY: files} if several else {"image": files[0]}
         if numbers:
             shown[NUMBERS_KEY] = {name.removeprefix(NUMBER): row[name] for name in numbers}
         yield shown
+
+
+def _addressed(name: str, address: str) -> str:
+    # Label Studio reads the path of a file of its own out of a query.
+    return address + (quote(name) if address == ADDRESS else name)
 
 
 def _several(found: Collection) -> bool:
@@ -235,10 +243,15 @@ def _annotation(found: Collection, answer: dict[str, Any]) -> dict[str, Any]:
     told: dict[str, Any] = {"result": _result(found, answer["label"]), "was_cancelled": False, "ground_truth": False}
     if who is not None:
         # Label Studio knows people by their number, or by their address.
-        told["completed_by"] = int(who) if whole((who,)) else {"email": who}
+        told["completed_by"] = {"email": who} if isinstance(_number(who), str) else _number(who)
     if at is not None:
         told["created_at"] = dt.datetime.fromtimestamp(at, dt.UTC).isoformat().replace("+00:00", "Z")
     return told if seconds is None else told | {"lead_time": seconds}
+
+
+def _number(name: str) -> int | str:
+    """Return a number where a name is one that everybody reads alike."""
+    return int(name) if whole((name,)) and len(name) < _DIGITS else name
 
 
 def _result(found: Collection, label: str) -> list[dict[str, Any]]:

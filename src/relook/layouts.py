@@ -101,7 +101,7 @@ def _named(said: pl.DataFrame, columns: Columns, *, source: str) -> tuple[pl.Dat
     """Return answers by the names of classes, those left out that are none, and what the texts mean."""
     import polars as pl
 
-    counts = said["label"].value_counts(name="times")
+    counts = said.lazy().group_by("label", maintain_order=True).len().collect(engine="streaming")
     sense = meaning(dict(counts.iter_rows()), columns, source=source)
     changed = {text: name for text, name in sense.names.items() if text is not None and text != name}
     labels = pl.col("label").replace(changed) if changed else pl.col("label")

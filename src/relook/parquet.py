@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -28,7 +29,8 @@ UNPACKED_FREE, UNPACKED_A_BYTE = 256 << 20, 200
 """So many rows, cells and unpacked bytes a file may hold in any case; above that, so many a byte of its own."""
 
 CELL_MOST = 16 << 20
-TEXT_FREE, TEXT_A_BYTE = 1 << 30, 64
+REPEATED_FREE, REPEATED_A_BYTE = 1 << 34, 1 << 17
+TEXT_FREE, TEXT_A_BYTE = 256 << 20, 64
 """So long a cell may be, and so much text a file may hold where what comes often is kept once."""
 
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
@@ -38,15 +40,20 @@ _HEADER = 4096
 """The header of a page is rarely longer."""
 
 _ROWS_MOST = (1 << 32) - 2
+_DEPTH = 8
 _REPEATED, _LIST = 2, 3
 
 
+Groups = Literal["refused", "allowed"]
+"""Whether columns may lie in groups, such as the bytes and the name of an image."""
+
+
 class Described(msgspec.Struct, frozen=True):
-    """How much a parquet file holds, and which columns keep each text once, however often it comes."""
+    """How much a parquet file holds; `repeated` is how much text a column may stand for that keeps each text once."""
 
     rows: int
     columns: tuple[str, ...]
-    packed: tuple[str, ...]
+    repeated: Mapping[str, int]
 
 
 class _File(msgspec.Struct, frozen=True, eq=False):
@@ -69,14 +76,34 @@ class _File(msgspec.Struct, frozen=True, eq=False):
 
 def read(path: Path) -> Sheet:
     """Return the table of a parquet file, of which every page was unpacked once."""
-    import polars as pl
-
     source, found = str(path), described(path)
     check_columns(found.columns, source)
-    with reading(source):
-        frame = pl.scan_parquet(path, glob=False, hive_partitioning=False)
-        _check_cells(frame, path)
+    frame = scanned(path, found, columns=found.columns)
     return Sheet(source=source, kind="parquet", frame=frame, columns=found.columns, rows=found.rows)
+
+
+def scanned(path: Path, found: Described, *, columns: Sequence[str]) -> pl.LazyFrame:
+    """Return some columns of a file that was described: text, numbers or lists, each unpacked once."""
+    import polars as pl
+
+    with reading(str(path)):
+        frame = pl.scan_parquet(path, glob=False, hive_partitioning=False).select(columns)
+        _check_categories(frame, found, path=path)
+        _check_cells(frame, path)
+    return frame
+
+
+def _check_categories(frame: pl.LazyFrame, found: Described, *, path: Path) -> None:
+    """Refuse categories that take their reader too long: it looks at the whole text of each cell."""
+    import polars as pl
+
+    most = max(REPEATED_FREE, REPEATED_A_BYTE * path.stat().st_size)
+    for name, kind in frame.collect_schema().items():
+        if isinstance(kind, pl.Categorical | pl.Enum) and found.repeated.get(name, 0) > most:
+            raise BadInput(
+                f"{path}: categories with less text were needed in column {name}, for {found.rows:,} rows; "
+                "write it as text"
+            )
 
 
 def _check_cells(frame: pl.LazyFrame, path: Path) -> None:
@@ -108,30 +135,32 @@ def _lengths(name: str, dtype: pl.DataType) -> pl.Expr:
     cells, inner = (pl.col(name).explode(), dtype.inner) if isinstance(dtype, pl.List) else (pl.col(name), dtype)
     if inner == pl.String:
         return cells.str.len_bytes()
+    if isinstance(inner, pl.Categorical | pl.Enum):
+        return cells.cat.len_bytes()
     return cells.bin.size() if inner == pl.Binary else cells.is_null()
 
 
-def described(path: Path) -> Described:
+def described(path: Path, *, groups: Groups = "refused") -> Described:
     """Return what a parquet file holds, and refuse one whose parts do not fit, or that unpacks into too much."""
     with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
         file = _File(str(path), content)
         footer = _footer(file)
-        names, listed = _leaves(footer, file)
-        groups = _structs(footer, 4)
-        _check_rows(footer, groups, file=file, columns=len(names))
-        packed: set[str] = set()
+        names, listed = _leaves(footer, file, groups=groups)
+        parts = _structs(footer, 4)
+        _check_rows(footer, parts, file=file, columns=len(names))
+        repeated = dict.fromkeys(names, 0)
         unpacked = 0
-        for group in groups:
+        for group in parts:
             chunks = _structs(group, 1)
             if len(chunks) != len(names):
                 raise file.torn(f"{len(names)} columns, but {len(chunks)} in a group of rows")
             for name, chunk in zip(names, chunks, strict=True):
                 rows = None if name in listed else _number(group, 3)
-                size, once = _unpacked(_struct(chunk, 3), file, rows=rows)
+                size, dictionary, values = _unpacked(_struct(chunk, 3), file, rows=rows)
                 unpacked += size
-                packed |= {name} if once else set()
+                repeated[name] += dictionary * values
             _check_unpacked(unpacked, file)
-        return Described(_number(footer, 3), tuple(names), tuple(sorted(packed)))
+        return Described(_number(footer, 3), tuple(names), repeated)
 
 
 def _footer(file: _File) -> dict[int, Any]:
@@ -153,7 +182,7 @@ def _footer(file: _File) -> dict[int, Any]:
     return file.struct(len(content) - 8 - length, len(content) - 8)[0]
 
 
-def _leaves(footer: dict[int, Any], file: _File) -> tuple[list[str], set[str]]:
+def _leaves(footer: dict[int, Any], file: _File, *, groups: Groups) -> tuple[list[str], set[str]]:
     """Return the names of the columns in order, and which of them are lists."""
     for pair in _structs(footer, 5):
         if pair.get(1) == b"ARROW:schema" and _has_extension(pair.get(2)):
@@ -162,6 +191,9 @@ def _leaves(footer: dict[int, Any], file: _File) -> tuple[list[str], set[str]]:
                 "opened; write text, numbers or lists"
             )
     elements = iter(_structs(footer, 2)[1:])
+    if groups == "allowed":
+        nested = list(_inner(elements, file, place=""))
+        return [name for name, _ in nested], {name for name, several in nested if several}
     names: list[str] = []
     listed: set[str] = set()
     for element in elements:
@@ -177,6 +209,21 @@ def _leaves(footer: dict[int, Any], file: _File) -> tuple[list[str], set[str]]:
                 f"{file.source}: {COLUMNS_MOST:,} columns at most were needed, but more came; write a row an answer"
             )
     return names, listed
+
+
+def _inner(
+    elements: Iterator[dict[int, Any]], file: _File, *, place: str, most: int = COLUMNS_MOST
+) -> Iterator[tuple[str, bool]]:
+    """Yield the names of the columns that lie in groups of them, and whether each is a list."""
+    for element in itertools.islice(elements, most):
+        name, repeated = f"{place}{_text(element, file)}", _number(element, 3) == _REPEATED
+        if name.count(".") > _DEPTH:
+            raise _nested(f"{file.source}: column {name}")
+        if _number(element, 5) > 0:
+            inner = _inner(elements, file, place=f"{name}.", most=_number(element, 5))
+            yield from ((leaf, repeated or several) for leaf, several in inner)
+        else:
+            yield name, repeated
 
 
 def _check_list(element: dict[int, Any], inner: Iterator[dict[int, Any]], *, place: str) -> None:
@@ -222,15 +269,14 @@ def _check_unpacked(unpacked: int, file: _File) -> None:
         )
 
 
-def _unpacked(about: dict[int, Any], file: _File, *, rows: int | None) -> tuple[int, bool]:
-    """Return how many bytes a column of a group of rows unpacks into, and whether it has a dictionary."""
+def _unpacked(about: dict[int, Any], file: _File, *, rows: int | None) -> tuple[int, int, int]:
+    """Return how many bytes a column of a group of rows unpacks into, those of its dictionary, and its values."""
     dictionary, first, length = _number(about, 11), _number(about, 9), _number(about, 7)
     at = dictionary if 4 <= dictionary < first else first
     end, values = at + length, _number(about, 5)
     if at < 4 or length < 0 or end > len(file.bytes) or (rows is not None and values != rows):
         raise file.torn("a column lies outside, or has another number of rows")
-    size = found = 0
-    once = False
+    size = found = once = 0
     while found < values:
         if at >= end:
             raise file.torn("a column ends before its last row")
@@ -244,10 +290,10 @@ def _unpacked(about: dict[int, Any], file: _File, *, rows: int | None) -> tuple[
         if came < 0 or (_number(page, 1) in (0, 3)) != bool(5 in page or 8 in page):
             raise file.torn("a page is of no kind")
         found += came
-        once = once or 7 in page
+        once += outside if 7 in page else 0
     if found != values:
         raise file.torn("a page has more rows than its column")
-    return size, once
+    return size, once, values
 
 
 def _structs(of: dict[int, Any], field: int) -> list[dict[int, Any]]:

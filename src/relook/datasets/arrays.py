@@ -162,6 +162,10 @@ def _ids(parts: Mapping[str, Stored], columns: Columns, *, source: str) -> list[
 
 
 def _texts(array: NDArray[Any], *, source: str) -> NDArray[np.str_]:
+    if array.dtype.kind == "U":
+        points = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        if ((points > 0x10FFFF) | ((points >= 0xD800) & (points < 0xE000))).any():
+            raise BadInput(f"{source}: text in Unicode was needed, but other bytes came; save array.astype(str)")
     try:
         return np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
     except UnicodeDecodeError as error:

@@ -79,7 +79,7 @@ def _of_pandas(frame: Any, source: str) -> pl.DataFrame:
     found = [] if counts else [(str(INDEX if index.name is None else index.name), index)]
     found += [(str(name), frame.iloc[:, place]) for place, name in enumerate(frame.columns)]
     check_columns([name for name, _ in found], source)
-    return pl.DataFrame([_cells(name, cells, source=source) for name, cells in found])
+    return pl.DataFrame({name: _cells(name, cells, source=source) for name, cells in found})
 
 
 def _cells(name: str, cells: Any, *, source: str) -> pl.Series:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -19,8 +20,8 @@ from relook.errors import BadInput
 from relook.labelling import ADDRESS, IMAGES_KEY, ITEM_KEY, NUMBERS_KEY
 from relook.meanings import NO, YES
 from relook.pictures import inside
-from relook.sheets import text as text_of
 from relook.sources import COLUMNS, Columns, Names, existing, listed
+from relook.taskfiles import Annotation, Result, Shown, tasks_in
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,42 +30,6 @@ SUFFIXES = (".json",)
 """Files that are read here."""
 
 _IMAGE_KEYS = ("image", IMAGES_KEY)
-_BESIDE = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "history")
-"""What JSON-MIN says of an answer beside what was shown and what was chosen."""
-
-
-class _Result(msgspec.Struct, frozen=True):
-    type: str = ""
-    from_name: str = ""
-    to_name: str = ""
-    value: Any = None
-
-
-class _Annotation(msgspec.Struct, frozen=True):
-    result: list[_Result] | None = None
-    completed_by: Any = None
-    created_at: str | int | float | None = None
-    lead_time: float | None = None
-    was_cancelled: bool | None = None
-    skipped: bool | None = None
-    ground_truth: bool | None = None
-
-
-class _Task(msgspec.Struct, frozen=True):
-    data: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    id: str | int | None = None
-    annotations: list[_Annotation] | None = None
-    completions: list[_Annotation] | None = None
-    predictions: list[Any] | None = None
-
-
-class _Shown(msgspec.Struct, frozen=True):
-    """What was shown as one item, where it stands in the file, and what was answered."""
-
-    place: str
-    task: str | None
-    data: dict[str, Any]
-    annotations: Sequence[_Annotation]
 
 
 def collection(path: Path, *, columns: Columns = COLUMNS) -> Collection:
@@ -74,7 +39,7 @@ def collection(path: Path, *, columns: Columns = COLUMNS) -> Collection:
     several choices whether it was made. Other columns are keys of the tasks' data.
     """
     source = existing(path)
-    shown, form, facts = _shown(path, columns)
+    shown, form, facts = tasks_in(path, columns)
     control = _control(shown, columns, source=source)
     rows, told = _answers(shown, control.from_name, columns=columns)
     classes = (NO, YES) if columns.question else columns.classes or in_order(list({row[2] for row in rows}))
@@ -92,89 +57,10 @@ def collection(path: Path, *, columns: Columns = COLUMNS) -> Collection:
     )
 
 
-# Tasks as the file holds them.
-
-
-def _shown(path: Path, columns: Columns) -> tuple[list[_Shown], str, Names]:
-    """Return the items with their annotations, and in which of its forms Label Studio wrote them."""
-    try:
-        entries = msgspec.json.decode(text_of(path)[0], type=list[msgspec.Raw])
-        tasks = [_task(entry, f"{path}, entry {number}") for number, entry in enumerate(entries)]
-        flat = bool(tasks) and all(task.data is msgspec.UNSET for task in tasks)
-        found = _of_rows(entries, path, columns=columns) if flat else _of_tasks(tasks, path)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise BadInput(
-            f"{path}: a list of tasks in JSON was needed, but it is none ({error}); export it again"
-        ) from None
-    if not found:
-        raise BadInput(f"{path}: at least one task was needed, but the list is empty; export all tasks")
-    predictions = sum(len(task.predictions or ()) for task in tasks)
-    facts = (f"Predictions of models, which are no answers: {predictions:,}.",) if predictions else ()
-    return found, "min" if flat else "tasks", facts
-
-
-def _task(entry: msgspec.Raw, place: str) -> _Task:
-    try:
-        return msgspec.json.decode(entry, type=_Task)
-    except msgspec.ValidationError as error:
-        raise BadInput(f"{place}: a task was needed, but it is none ({error}); export it again") from None
-
-
-def _of_tasks(tasks: Sequence[_Task], path: Path) -> list[_Shown]:
-    found = []
-    for number, task in enumerate(tasks):
-        name = None if task.id is None else str(task.id)
-        place = f"{path}, entry {number}" + (f" (task {name})" if name else "")
-        if isinstance(task.data, msgspec.UnsetType):
-            raise BadInput(f"{place}: a task with data was needed, but it has none; export all in one form")
-        found.append(_Shown(place, name, task.data, task.annotations or task.completions or ()))
-    return found
-
-
-def _of_rows(entries: Sequence[msgspec.Raw], path: Path, *, columns: Columns) -> list[_Shown]:
-    """Return the items of JSON-MIN, in which each row is an answer."""
-    rows = [msgspec.json.decode(entry, type=dict[str, Any]) for entry in entries]
-    control = columns.label or _between(rows, path)
-    found: dict[str, _Shown] = {}
-    for number, row in enumerate(rows):
-        place = f"{path}, entry {number}"
-        shown = {key: value for key, value in row.items() if key not in (*_BESIDE, control)}
-        name = str(row.get("id", number))
-        chosen = row.get(control)
-        value = {"choices": [chosen]} if isinstance(chosen, str) else chosen
-        result = [] if chosen is None else [_Result("choices", control, "", value)]
-        answer = {"completed_by": row.get("annotator"), "result": result}
-        kept = {key: row.get(key) for key in ("created_at", "lead_time")}
-        try:
-            annotation = msgspec.convert(msgspec.to_builtins(answer | kept), _Annotation)
-        except msgspec.ValidationError as error:
-            raise BadInput(f"{place}: an answer was needed, but it is none ({error}); export it again") from None
-        before = found.get(name, _Shown(place, name, shown, ()))
-        if before.data != shown:
-            raise BadInput(f"{place}: what {before.place} shows was needed for task {name}, but it differs; mend one")
-        found[name] = msgspec.structs.replace(before, annotations=[*before.annotations, annotation])
-    return list(found.values())
-
-
-def _between(rows: Sequence[Mapping[str, Any]], path: Path) -> str:
-    """Return the key of what was chosen: Label Studio writes it after the id and before the annotator."""
-    keys: dict[str, None] = {}
-    for row in rows:
-        order = list(row)
-        if "id" in order and "annotator" in order:
-            keys |= dict.fromkeys(order[order.index("id") + 1 : order.index("annotator")])
-    if len(keys) != 1:
-        raise BadInput(
-            f"{path}: one key of what was chosen was needed in each row, but {listed(list(keys)) or 'none'} came; name "
-            "it with --label"
-        )
-    return next(iter(keys))
-
-
 # What was chosen.
 
 
-def _control(shown: Sequence[_Shown], columns: Columns, *, source: str) -> _Result:
+def _control(shown: Sequence[Shown], columns: Columns, *, source: str) -> Result:
     """Return a result of the control that was chosen from: the one asked for, else the only one."""
     results = [result for item in shown for one in item.annotations for result in one.result or ()]
     controls = {result.from_name: result for result in results if result.type == "choices"}
@@ -183,7 +69,7 @@ def _control(shown: Sequence[_Shown], columns: Columns, *, source: str) -> _Resu
     if len(controls) == 1 and columns.label is None:
         return next(iter(controls.values()))
     if not results and columns.classes:
-        return _Result("choices", columns.label or "label")
+        return Result("choices", columns.label or "label")
     others = sorted({result.type or "nothing" for result in results if result.type != "choices"})
     came = listed(list(controls)) or (f"only {listed(others)}" if others else "no annotation")
     raise BadInput(f"{source}: choices of one control were needed, but {came} came; name one with --label")
@@ -192,7 +78,7 @@ def _control(shown: Sequence[_Shown], columns: Columns, *, source: str) -> _Resu
 _Row = tuple[int, str | None, str, float | None, float | None]
 
 
-def _answers(shown: Sequence[_Shown], control: str, *, columns: Columns) -> tuple[list[_Row], Names]:
+def _answers(shown: Sequence[Shown], control: str, *, columns: Columns) -> tuple[list[_Row], Names]:
     """Return who chose what of which item, when, and how long it took."""
     rows: list[_Row] = []
     told = Counter[str]()
@@ -211,7 +97,7 @@ def _answers(shown: Sequence[_Shown], control: str, *, columns: Columns) -> tupl
     return rows, tuple(f"Annotations {what}: {number:,}." for what, number in told.items() if number)
 
 
-def _label(annotation: _Annotation, control: str, *, columns: Columns, place: str) -> str | None:
+def _label(annotation: Annotation, control: str, *, columns: Columns, place: str) -> str | None:
     """Return the choice, yes or no to a question, or None where nothing was chosen."""
     chosen = [name for result in annotation.result or () for name in _choices(result, control, place=place)]
     if columns.question is None:
@@ -231,7 +117,7 @@ def _label(annotation: _Annotation, control: str, *, columns: Columns, place: st
     return {"yes": YES, "no": NO, "missing": None}[columns.blank]
 
 
-def _choices(result: _Result, control: str, *, place: str) -> list[str]:
+def _choices(result: Result, control: str, *, place: str) -> list[str]:
     if result.type != "choices" or result.from_name != control:
         return []
     found = result.value.get("choices") if isinstance(result.value, dict) else None
@@ -292,91 +178,106 @@ class _Known(msgspec.Struct, frozen=True):
     facts: Names
 
 
-def _ids(shown: Sequence[_Shown], columns: Columns, *, source: str) -> tuple[list[str], str]:
+def _ids(shown: Sequence[Shown], columns: Columns, *, source: str) -> tuple[list[str], str]:
     key = columns.id or (ITEM_KEY if all(ITEM_KEY in task.data for task in shown) else None)
     if key is not None:
-        for task in shown:
-            if not isinstance(task.data.get(key), str | int) or isinstance(task.data.get(key), bool):
-                raise BadInput(f"{task.place}: an id was needed in its data, at {key}, but there is none; name another")
-        return [str(task.data[key]) for task in shown], f"{source}: ids are what the data say at {key}."
-    if all(task.task is not None for task in shown):
-        return [str(task.task) for task in shown], f"{source}: ids are the numbers of the tasks."
-    return [str(number) for number in range(len(shown))], f"{source}: no ids, so tasks are numbered from 0."
+        return [_id(task, key) for task in shown], f"{source}: ids are what the data say at {key}."
+    if any(task.task is None for task in shown):
+        return [str(number) for number in range(len(shown))], f"{source}: no ids, so tasks are numbered from 0."
+    return [str(task.task) for task in shown], f"{source}: ids are the numbers of the tasks."
 
 
-def _items(shown: Sequence[_Shown], ids: Sequence[str], *, columns: Columns) -> tuple[pl.DataFrame, _Known]:
+def _id(task: Shown, key: str) -> str:
+    found = task.data.get(key)
+    if not isinstance(found, str | int) or isinstance(found, bool):
+        raise BadInput(f"{task.place}: an id was needed in its data, at {key}, but there is none; name another")
+    return str(found)
+
+
+def _items(shown: Sequence[Shown], ids: Sequence[str], *, columns: Columns) -> tuple[pl.DataFrame, _Known]:
     """Return the items with all that their data say, and which key holds what."""
     import polars as pl
 
     keys = list(dict.fromkeys(key for task in shown for key in task.data))
-    values = {key: [task.data.get(key) for task in shown] for key in keys}
-    coded = [key for key in keys if not all(value is None or isinstance(value, str) for value in values[key])]
     table = {"id": pl.Series(ids, dtype=pl.String)}
     roles: dict[str, str] = {}
     for role in ("text", "split", "group", "source"):
-        key = _key(getattr(columns, role), role, keys, shown)
+        key = _key(getattr(columns, role), keys, usual=role, place=shown[0].place)
         if key is not None:
             roles[role] = key
-            table[role] = pl.Series(
-                [None if value is None else _plain(value) for value in values[key]], dtype=pl.String
-            )
+            table[role] = pl.Series([_plain(task.data.get(key)) for task in shown], dtype=pl.String)
     files, facts = _files(shown, keys, columns=columns)
     if files is not None:
         table["files"] = pl.Series(files, dtype=pl.List(pl.String))
-    table |= _numbers(shown, columns)
+    kept, coded = _kept(shown, keys)
+    return pl.DataFrame(table | _numbers(shown, columns) | kept), _Known(roles, coded, facts)
+
+
+def _kept(shown: Sequence[Shown], keys: Sequence[str]) -> tuple[dict[str, pl.Series], list[str]]:
+    """Return all data as they came, text as text and all else as JSON, and the keys of which that is so."""
+    import polars as pl
+
+    kept, coded = {}, []
     for key in keys:
-        kept = [None if value is None else msgspec.json.encode(value).decode() for value in values[key]]
-        table[KEPT + key] = pl.Series(kept if key in coded else values[key], dtype=pl.String)
-    return pl.DataFrame(table), _Known(roles, coded, facts)
+        values = [task.data.get(key) for task in shown]
+        if not all(value is None or isinstance(value, str) for value in values):
+            coded.append(key)
+            values = [None if value is None else msgspec.json.encode(value).decode() for value in values]
+        kept[KEPT + key] = pl.Series(values, dtype=pl.String)
+    return kept, coded
 
 
-def _key(asked: str | None, usual: str, keys: Sequence[str], shown: Sequence[_Shown]) -> str | None:
+def _key(asked: str | None, keys: Sequence[str], *, usual: str, place: str) -> str | None:
     if asked is not None and asked not in keys:
-        raise BadInput(f"{shown[0].place}: data with {asked!r} were needed, but they have {listed(keys)}; name another")
+        raise BadInput(f"{place}: data with {asked!r} were needed, but they have {listed(keys)}; name another")
     return asked or (usual if usual in keys else None)
 
 
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def _plain(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _numbers(shown: Sequence[_Shown], columns: Columns) -> dict[str, pl.Series]:
+def _numbers(shown: Sequence[Shown], columns: Columns) -> dict[str, pl.Series]:
     """Return numbers that describe the items: those asked for, else those of a table of numbers that was shown."""
     import polars as pl
 
-    tables = [task.data.get(NUMBERS_KEY) for task in shown]
-    if columns.numbers is None and not all(isinstance(table, dict) for table in tables):
+    rows = [task.data if columns.numbers else task.data.get(NUMBERS_KEY) for task in shown]
+    if not all(isinstance(row, dict) for row in rows):
         return {}
-    rows = [task.data for task in shown] if columns.numbers is not None else tables
-    names = columns.numbers or tuple(dict.fromkeys(name for row in rows for name in row or {}))
-    found = {}
-    for name in names:
-        for task, row in zip(shown, rows, strict=True):
-            if not isinstance((row or {}).get(name), int | float) or isinstance((row or {}).get(name), bool):
-                raise BadInput(f"{task.place}: a number was needed at {name}, but there is none; leave it out of them")
-        found[NUMBER + name] = pl.Series([float((row or {})[name]) for row in rows], dtype=pl.Float64)
-    return found
+    names = columns.numbers or tuple(dict.fromkeys(name for row in rows for name in row or ()))
+    return {
+        NUMBER + name: pl.Series([_number(row, name, place=task.place) for task, row in zip(shown, rows, strict=True)])
+        for name in names
+    }
 
 
-def _files(shown: Sequence[_Shown], keys: Sequence[str], *, columns: Columns) -> tuple[list[list[str]] | None, Names]:
+def _number(row: Any, name: str, *, place: str) -> float:
+    found = row.get(name)
+    if not isinstance(found, int | float) or isinstance(found, bool):
+        raise BadInput(f"{place}: a number was needed at {name}, but there is none; leave it out of them")
+    return float(found)
+
+
+def _files(shown: Sequence[Shown], keys: Sequence[str], *, columns: Columns) -> tuple[list[list[str]] | None, Names]:
     """Return the paths of images, where they are paths and not addresses that only Label Studio knows."""
     chosen = columns.files or tuple(key for key in _IMAGE_KEYS if key in keys)[:1]
     for key in chosen:
-        _key(key, key, keys, shown)
+        _key(key, keys, usual=key, place=shown[0].place)
     if not chosen:
         return None, ()
     every = [[name for key in chosen for name in _listed(task, key)] for task in shown]
-    if columns.files is None and any(_is_address(name) for names in every for name in names):
+    if columns.files is None and any(map(_is_address, chain.from_iterable(every))):
         return None, ("Images are at addresses of Label Studio, so the items have none here; say --files for paths.",)
-    for task, names in zip(shown, every, strict=True):
-        if len(names) > VIEWS:
-            raise BadInput(f"{task.place}: at most {VIEWS} images were needed, but {len(names)} came; leave some out")
-    return [
-        [inside(_local(name), called=task.place) for name in names] for task, names in zip(shown, every, strict=True)
-    ], ()
+    return [_paths(task, names) for task, names in zip(shown, every, strict=True)], ()
 
 
-def _listed(task: _Shown, key: str) -> Iterator[str]:
+def _paths(task: Shown, names: Sequence[str]) -> list[str]:
+    if len(names) > VIEWS:
+        raise BadInput(f"{task.place}: at most {VIEWS} images were needed, but {len(names)} came; leave some out")
+    return [inside(_local(name), called=task.place) for name in names]
+
+
+def _listed(task: Shown, key: str) -> Iterator[str]:
     value = task.data.get(key)
     for name in value if isinstance(value, list) else [] if value is None else [value]:
         if not isinstance(name, str):
