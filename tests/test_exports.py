@@ -20,7 +20,7 @@ from relook.campaign import Campaign
 from relook.cells import TRIGGERS, write_csv
 from relook.cleaned import Cleaned, cleaned
 from relook.collection import GIVEN, KEPT, Collection
-from relook.datasets import arrays, label_studio, table
+from relook.datasets import arrays, huggingface, label_studio, table
 from relook.errors import BadInput
 from relook.events import CANNOT_TELL
 from relook.evidence import evidence
@@ -278,6 +278,17 @@ class TestTables:
         assert [(task["data"]["final"], task["data"]["final_rule"]) for task in made] == [
             (name, "vote") for name in final
         ]
+
+    @settings(LAW, max_examples=100)
+    @given(tables(), scripts)
+    def test_a_data_set_of_hugging_face_comes_back(self, frame: pl.DataFrame, answers: Answers) -> None:
+        found = campaign_on(in_memory(frame), answers)
+        with tempfile.TemporaryDirectory() as folder:
+            exports.write(found, Path(folder, "hub"), form="huggingface")
+            read = huggingface.collection(Path(folder, "hub"), columns=Columns(label="label", classes=NAMES))
+            read = msgspec.structs.replace(read, items=read.items.collect().lazy())
+        own = ["text", KEPT + "=note"]
+        assert content(read, own) == content(with_final(found), own)
 
 
 @pytest.mark.parametrize("labels", [["3", "7", "3"], ["dog", "", "cat"]])
