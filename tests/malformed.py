@@ -1,4 +1,4 @@
-"""Files that somebody's program, disk or malice broke: mutations of valid bytes, and what may become of reading them."""
+"""Files that somebody's program, disk or malice broke: faults in valid bytes, and what becomes of reading them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path

@@ -28,13 +28,13 @@ def items(sheet: Sheet, found: Roles) -> pl.LazyFrame:
     return sheet.frame.with_row_index(_ROW).select(ids.cast(pl.String).alias("id"), *known, *kept)
 
 
-def gathered(sheet: Sheet, found: Roles, rows: pl.Series) -> pl.DataFrame:
-    """Return the items of a table with a row an answer, of which each row tells the same."""
+def gathered(sheet: Sheet, found: Roles, *, rows: pl.Series) -> list[pl.Series]:
+    """Return what a table with a row an answer knows of its items, where each row of one tells the same."""
     import polars as pl
 
     known = _known(sheet, found)
     if not known:
-        return pl.DataFrame()
+        return []
     with reading(sheet.source):
         table = sheet.frame.select(part.alias(name) for name, part in known.items()).collect().with_columns(item=rows)
     groups = table.group_by("item", maintain_order=True)
@@ -47,7 +47,7 @@ def gathered(sheet: Sheet, found: Roles, rows: pl.Series) -> pl.DataFrame:
                 f"{sheet.place(row)}: one {name.removeprefix(NUMBER)} an item was needed, but the answers about this "
                 f"one tell of {differ[name][item]}; write the same in each row"
             )
-    return groups.agg(pl.exclude("item").first()).drop("item")
+    return groups.agg(pl.exclude("item").first()).drop("item").get_columns()
 
 
 def checked(sheet: Sheet, found: Roles) -> Names:
@@ -66,13 +66,15 @@ def checked(sheet: Sheet, found: Roles) -> Names:
                 f"{sheet.source}: numbers were needed in column {name}, but it is {kinds[name]}; leave it out of them"
             )
         missing = pl.col(name).cast(pl.Float64, strict=False).fill_nan(None).is_null()
-        _refuse_first(sheet, name, missing, "a number was needed for each item")
+        _refuse_first(sheet, name, bad=missing, needed="a number was needed for each item")
     if not found.files:
         return ()
     for name in found.files:
-        _refuse_first(sheet, name, _leads_out(sheet, name), "a path below the folder of the images was needed")
+        _refuse_first(
+            sheet, name, bad=_leads_out(sheet, name), needed="a path below the folder of the images was needed"
+        )
     files = _files(sheet, found)
-    _refuse_first(sheet, found.files[0], files.list.len() > VIEWS, f"{VIEWS} images at most were needed for an item")
+    _refuse_first(sheet, found.files[0], bad=files.list.len() > VIEWS, needed=f"{VIEWS} images an item were needed")
     with reading(sheet.source):
         without = int(sheet.frame.select((files.list.len() == 0).sum()).collect(engine="streaming").item())
     return (f"{sheet.source}: {counted(without, 'item')} without an image.",) if without else ()
@@ -114,7 +116,7 @@ def _leads_out(sheet: Sheet, name: str) -> pl.Expr:
     return pl.col(name).cast(pl.String).str.contains(_OUTSIDE)
 
 
-def _refuse_first(sheet: Sheet, name: str, bad: pl.Expr, needed: str) -> None:
+def _refuse_first(sheet: Sheet, name: str, *, bad: pl.Expr, needed: str) -> None:
     """Refuse a table by its first row of which something is bad."""
     with reading(sheet.source):
         if not sheet.frame.select(bad.any()).collect(engine="streaming").item():

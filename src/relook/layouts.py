@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from relook import descriptions
@@ -40,7 +41,7 @@ def collection(sheet: Sheet, *, columns: Columns = COLUMNS) -> Collection:
         answers, sense = _named(said, columns, source=sheet.source)
     return Collection(
         source=sheet.source,
-        form=_form(sheet, found, sense, columns=columns),
+        form=_form(sheet, found, sense=sense, columns=columns),
         classes=sense.classes,
         ids=ids,
         items=descriptions.items(sheet, found),
@@ -50,7 +51,7 @@ def collection(sheet: Sheet, *, columns: Columns = COLUMNS) -> Collection:
     )
 
 
-def _form(sheet: Sheet, found: Roles, sense: Meaning, *, columns: Columns) -> Form:
+def _form(sheet: Sheet, found: Roles, *, sense: Meaning, columns: Columns) -> Form:
     each = {"wide": columns.annotator, "counts": columns.label}.get(found.layout)
     settings = {**sheet.settings, **sense.settings} | ({} if each is None else {"each": each})
     return Form(sheet.kind, found.layout, found.named, settings)
@@ -182,10 +183,10 @@ def _of_answers(sheet: Sheet, found: Roles, *, columns: Columns, facts: Names) -
     )
     return Collection(
         source=sheet.source,
-        form=_form(sheet, found, sense, columns=columns),
+        form=_form(sheet, found, sense=sense, columns=columns),
         classes=sense.classes,
         ids=ids,
-        items=pl.DataFrame([ids, *descriptions.gathered(sheet, found, said["item"])]).lazy(),
+        items=pl.DataFrame([ids, *descriptions.gathered(sheet, found, rows=said["item"])]).lazy(),
         answers=answers,
         facts=(*facts, *sense.facts, many, *descriptions.checked(sheet, found)),
     )
@@ -215,16 +216,21 @@ def _instants(cells: pl.Series, sheet: Sheet) -> pl.Series:
     """Return times as seconds since 1970: of numbers as they are, of dates and times in UTC where no zone is said."""
     import polars as pl
 
-    if cells.dtype == pl.String and not cells.replace("", None).cast(pl.Float64, strict=False).is_not_null().any():
-        known = cells.replace("", None).str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
-        bad = known.is_null() & cells.is_not_null() & (cells != "")
-        if bad.any():
-            row = int(bad.arg_max() or 0)
-            raise BadInput(
-                f"{sheet.place(row)}: a time was needed in column {cells.name}, but {cells[row]!r} came; write seconds "
-                "since 1970, or 2024-01-31 12:00:00"
-            )
-        cells = known
     if isinstance(cells.dtype, pl.Datetime | pl.Date):
         return cells.cast(pl.Datetime("us")).dt.epoch("us").cast(pl.Float64) / 1e6
-    return numbers(cells, sheet)
+    if cells.dtype != pl.String or cells.cast(pl.Float64, strict=False).is_not_null().any():
+        return numbers(cells, sheet)
+    return pl.Series(cells.name, [_instant(cell, sheet, row=row) for row, cell in enumerate(cells)], pl.Float64)
+
+
+def _instant(cell: str | None, sheet: Sheet, *, row: int) -> float | None:
+    if not cell:
+        return None
+    try:
+        moment = datetime.fromisoformat(cell)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise BadInput(
+            f"{sheet.place(row)}: the time of an answer was needed, but {cell!r} came; write seconds since 1970, or "
+            "2024-01-31 12:00:00"
+        ) from None

@@ -123,7 +123,7 @@ def parts(path: Path) -> dict[str, Stored]:
 
 def _single(path: Path) -> Stored:
     with path.open("rb") as file:
-        found = _stored(path, "arr_0", file)
+        found = _stored(path, "arr_0", file=file)
     if found.start + found.length != path.stat().st_size:
         raise _broken(path, "it has another length than it says")
     return found
@@ -133,29 +133,28 @@ def _archived(path: Path) -> dict[str, Stored]:
     size = path.stat().st_size
     with path.open("rb") as file:
         file.seek(max(0, size - _DIRECTORY))
-        entries = file.read().count(_ENTRY)
-    if entries <= ENTRIES_MOST:
+        many = file.read().count(_ENTRY) > ENTRIES_MOST
+    if not many:
         with zipfile.ZipFile(path) as archive:
-            infos = archive.infolist()
-            entries = len(infos)
-            if entries <= ENTRIES_MOST:
-                return dict(_entry(path, archive, info) for info in infos)
+            entries = archive.infolist()
+            if len(entries) <= ENTRIES_MOST:
+                return dict(_entry(path, archive, held=held) for held in entries)
     raise BadInput(f"{path}: {ENTRIES_MOST:,} arrays at most were needed, but more came; save those you need")
 
 
-def _entry(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[str, Stored]:
-    name = info.filename.removesuffix(".npy")
-    if archive.getinfo(info.filename) is not info:
+def _entry(path: Path, archive: zipfile.ZipFile, *, held: zipfile.ZipInfo) -> tuple[str, Stored]:
+    name = held.filename.removesuffix(".npy")
+    if archive.getinfo(held.filename) is not held:
         raise BadInput(f"{path}: arrays must differ in name, but {name!r} comes twice; save it again")
-    with archive.open(info) as file:
-        if not info.filename.endswith(".npy") or file.read(len(_MAGIC)) != _MAGIC:
-            raise BadInput(f"{path}: arrays were needed, but {info.filename!r} in it is none; save it with numpy")
-    with archive.open(info) as file:
-        packed = min(info.compress_size, path.stat().st_size)
-        return name, _stored(path, name, file, packed=packed)
+    with archive.open(held) as file:
+        if not held.filename.endswith(".npy") or file.read(len(_MAGIC)) != _MAGIC:
+            raise BadInput(f"{path}: arrays were needed, but {held.filename!r} in it is none; save it with numpy")
+    with archive.open(held) as file:
+        packed = min(held.compress_size, path.stat().st_size)
+        return name, _stored(path, name, file=file, packed=packed)
 
 
-def _stored(path: Path, name: str, file: IO[bytes], *, packed: int | None = None) -> Stored:
+def _stored(path: Path, name: str, *, file: IO[bytes], packed: int | None = None) -> Stored:
     """Return what the header of an array says, where it can be so."""
     version = np.lib.format.read_magic(file)
     with warnings.catch_warnings():
