@@ -28,6 +28,23 @@ ORIENTED: dict[int, Callable[[Pixels], Pixels]] = {
 """What EXIF's orientations ask for, by its standard: what is stored -> what is seen."""
 
 
+NAMES = (
+    "with blanks .png",
+    "caf\u00e9.png",
+    "cafe\u0301.png",
+    "\U0001f98a\u200d\U0001f43b.png",
+    "two\nlines.png",
+    "quote'\".png",
+    "100%,;=+~$.png",
+    "-dash.png",
+    "=1+1.png",
+    "\u202eright to left.png",
+    "\u4e2d\u6587/\u0645.png",
+    "x" * 251 + ".png",
+)
+"""Names that files may have."""
+
+
 class Odd(NamedTuple):
     """A file, the pixels it must be read as, how far off these may be, and the 16-bit greys where it has them."""
 

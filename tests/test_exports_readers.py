@@ -215,6 +215,14 @@ class TestFolders:
             exports.write(cleaned(pets), Path(other, "out"), form="folder")
             assert Path(other, "out", "cat", "1.png").read_bytes() == (tmp_path / "source/cat/1.png").read_bytes()
 
+    def test_a_link_within_the_folder_is_followed(self, pets: Imported, tmp_path: Path) -> None:
+        link = tmp_path / "source" / "dog" / "2.png"
+        link.unlink()
+        link.symlink_to(tmp_path / "source" / "dog" / "1.png")
+        exports.write(cleaned(pets), tmp_path / "out", form="folder")
+        assert not (tmp_path / "out" / "dog" / "2.png").is_symlink()
+        assert (tmp_path / "out" / "dog" / "2.png").read_bytes() == (tmp_path / "source/dog/1.png").read_bytes()
+
     def test_an_image_that_is_gone_or_a_link_leaves_nothing_behind(self, pets: Imported, tmp_path: Path) -> None:
         lost = tmp_path / "source" / "dog" / "2.png"
         lost.unlink()
@@ -223,7 +231,7 @@ class TestFolders:
                 exports.write(cleaned(pets), tmp_path / "out", form="folder")
             assert sorted(path.name for path in tmp_path.iterdir()) == ["set", "source"]
             if not lost.is_symlink():
-                lost.symlink_to(tmp_path / "source" / "dog" / "1.png")
+                lost.symlink_to(tmp_path / "set" / "items.parquet")
 
     def test_classes_that_would_be_one_folder_are_refused(self, pets: Imported, tmp_path: Path) -> None:
         rows = {"id": ["a", "b"], "label": ["a/b", "a:b"], "path": ["cat/1.png", "dog/1.png"]}

@@ -147,6 +147,7 @@ def test_changed_bytes_are_noticed(tmp_path: Path) -> None:
 
 def test_an_item_without_an_image_shows_none(tmp_path: Path) -> None:
     made = written(pets(files=[[], [], []]), tmp_path / "pets", origin=Origin(root=tmp_path))
+    assert made.manifest.facts == ()
     images = made.dataset().images
     assert images is not None
     assert len(images) == 3

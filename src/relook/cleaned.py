@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from stat import S_ISREG
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -112,20 +111,21 @@ class Cleaned(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     def place(self, name: str, target: Path) -> None:
         """Put an image into a folder that is being made: a link where that can be, else a copy."""
-        source = self.root / inside(name, called=str(self.root))
         target.parent.mkdir(parents=True, exist_ok=True)
+        root = self.root.resolve()
         try:
-            if not S_ISREG(source.lstat().st_mode):
-                raise OSError(errno.EINVAL, "it is no ordinary file")
+            source = (root / inside(name, called=str(root))).resolve(strict=True)
+            if root not in source.parents or not source.is_file():
+                raise OSError(errno.EINVAL, "it is no file of this folder")
             if self.files == "link":
                 with suppress(OSError):
                     target.hardlink_to(source)
                     return
-            shutil.copyfile(source, target, follow_symlinks=False)
+            shutil.copyfile(source, target)
         except OSError as error:
             raise BadInput(
-                f"{source}: the image of an item was needed, but it cannot be taken along ({error.strerror}); put it "
-                "back, or import the source again"
+                f"{root / name}: the image of an item was needed, but it cannot be taken along ({error.strerror}); put "
+                "it back, or import the source again"
             ) from None
 
 

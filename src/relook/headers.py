@@ -75,8 +75,8 @@ def header(content: bytes, *, place: str) -> Header:
     >>> header(file.getvalue(), place="a.png")
     Header(kind='PNG', width=3, height=2, pages=1)
     """
-    parse = next((parse for magic, parse in _PARSERS.items() if content.startswith(magic)), None)
-    if parse is None:
+    magic, parse = _PARSERS.get(content[:2], (b"", None))
+    if parse is None or not content.startswith(magic):
         raise BadInput(
             f"{place}: a PNG, JPEG, WebP or TIFF image was needed, but {_came(content)} came; save it as one of these"
         )
@@ -98,9 +98,9 @@ def header(content: bytes, *, place: str) -> Header:
 
 def _jpeg(content: bytes, place: str) -> Header:
     at, found = _after_frame(content, place)
+    begin = content.find(_START_OF_SCAN, at)
     # Where the very end is that of an image, and even all bytes hold few marks of a scan, no more need be looked at.
-    if content.count(_START_OF_SCAN) > SCANS or not content.endswith(_END_OF_IMAGE):
-        begin = content.find(_START_OF_SCAN, at)
+    if begin < 0 or content.count(_START_OF_SCAN) > SCANS or not content.endswith(_END_OF_IMAGE):
         end = content.find(_END_OF_IMAGE, begin) if begin >= 0 else -1
         if end < 0:
             _cut(place, "a JPEG ends with FF D9")
@@ -216,7 +216,7 @@ def _check_samples(place: str, tags: Mapping[int, NDArray[np.int64]]) -> None:
     if bits > BITS or not whole:
         came = f"{bits} bits" if whole else f"{bits} bits with a sign or a fraction"
         raise BadInput(
-            f"{place}: whole numbers of at most {BITS} bits a colour were needed, but {came} came; "
+            f"{place}: colours of at most {BITS} bits, without a sign, were needed, but {came} came; "
             "save it with 8 or 16 bits"
         )
     if _COMPRESSION in tags and int(tags[_COMPRESSION][0]) not in _COMPRESSIONS:
@@ -225,15 +225,19 @@ def _check_samples(place: str, tags: Mapping[int, NDArray[np.int64]]) -> None:
 
 _TAGS = frozenset((_WIDTH, _HEIGHT, _DEPTH, _COMPRESSION, _FORMAT, *(tag for pair in _PLACES for tag in pair)))
 
-_PARSERS: Mapping[bytes, Callable[[bytes, str], Header]] = MappingProxyType(
+_PARSERS: Mapping[bytes, tuple[bytes, Callable[[bytes, str], Header]]] = MappingProxyType(
     {
-        b"\xff\xd8\xff": _jpeg,
-        b"\x89PNG\r\n\x1a\n": _png,
-        b"RIFF": _webp,
-        b"II*\0": _tiff,
-        b"MM\0*": _tiff,
+        magic[:2]: (magic, parse)
+        for magic, parse in (
+            (b"\xff\xd8\xff", _jpeg),
+            (b"\x89PNG\r\n\x1a\n", _png),
+            (b"RIFF", _webp),
+            (b"II*\0", _tiff),
+            (b"MM\0*", _tiff),
+        )
     }
 )
+"""What each kind begins with, by the first two bytes."""
 
 
 def _came(content: bytes) -> str:

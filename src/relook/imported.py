@@ -296,7 +296,8 @@ def _conflicts(found: Collection, folder: Path) -> Names:
     alike = next((name for name in ("hash", "text") if name in known.collect_schema().names()), None)
     if alike is None:
         return ()
-    same = pl.col(alike).list.join(" ") if alike == "hash" else pl.col(alike)
+    # Items without an image are not alike for that.
+    same = pl.col(alike).list.join(" ").replace("", None) if alike == "hash" else pl.col(alike)
     items = known.select("id", same=same).with_row_index("item").filter(_several(known.select(same=same)))
     given = found.answers.lazy().filter(pl.col("annotator") == GIVEN).select("item", "label")
     both = items.join(given, on="item", maintain_order="left").filter(pl.col("same").is_not_null())
@@ -315,7 +316,7 @@ def _several(table: pl.LazyFrame) -> pl.Series:
 
     hashes = table.select(pl.col("same").hash()).collect(engine="streaming")["same"]
     ordered = np.sort(hashes.to_numpy())
-    return hashes.is_in(pl.Series(np.unique(ordered[1:][ordered[1:] == ordered[:-1]])))
+    return hashes.is_in(pl.Series(np.unique(ordered[1:][ordered[1:] == ordered[:-1]])).implode())
 
 
 def _synced(folder: Path) -> None:

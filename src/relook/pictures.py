@@ -24,7 +24,7 @@ from relook.errors import BadInput
 from relook.headers import header
 from relook.sources import Names, counted
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".webp", ".tif", ".tiff")
 """What the names of images end in."""
 
 SIDE = 144
@@ -103,7 +103,7 @@ def eight_bit(path: Path) -> NDArray[np.uint8]:
     What is transparent lies over white; CMYK and palettes become red, green and blue. Deeper greys are taken to have 8,
     10, 12, 14 or 16 bits, the fewest that hold the largest value, and all of them are shown.
     """
-    return decoded(content_of(path), place=str(path))
+    return decoded(_content_at(path), place=str(path))
 
 
 def decoded(content: bytes, *, place: str) -> NDArray[np.uint8]:
@@ -114,7 +114,7 @@ def decoded(content: bytes, *, place: str) -> NDArray[np.uint8]:
 
 def full_depth(path: Path) -> NDArray[np.uint8] | NDArray[np.uint16]:
     """Return an image upright with all bits of its greys, uint16 where they have more than 8; colours have 8."""
-    with _opened(content_of(path), str(path)) as image:
+    with _opened(_content_at(path), str(path)) as image:
         upright = _upright(image)
         return _deep(upright, str(path)) if upright.mode.startswith("I") else _as_bytes(upright, str(path))
 
@@ -143,9 +143,9 @@ def packed(pixels: NDArray[Any], *, side: int = SIDE) -> bytes:
     return file.getvalue()
 
 
-def content_of(path: Path) -> bytes:
-    """Return the bytes of an image's file."""
-    return _Files(path.parent, str(path.parent)).read(path.name)
+def content_of(root: Path, name: str) -> bytes:
+    """Return the bytes of an image's file, which lies under a folder."""
+    return _Files(root, str(root)).read(name)
 
 
 class _Files:
@@ -205,6 +205,11 @@ class _Files:
             )
         with os.fdopen(file, "rb", closefd=False) as rest:
             return rest.read(LARGEST)
+
+
+def _content_at(path: Path) -> bytes:
+    there = path.resolve()
+    return content_of(there.parent, there.name)
 
 
 def _checked(content: bytes, place: str) -> int:

@@ -81,7 +81,7 @@ class LinkedImages:
         if not self._files[item]:
             raise BadInput(f"images: item {item} was to be shown, but it has no image; leave it out")
         path = self._root / self._files[item][0]
-        content = pictures.content_of(path)
+        content = pictures.content_of(self._root, self._files[item][0])
         if hashlib.sha256(content).hexdigest() != self._hashes[item][0]:
             raise BadInput(f"{path}: the image that was imported was needed, but the file has changed; import it again")
         return path, content

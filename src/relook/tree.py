@@ -18,9 +18,6 @@ from relook.errors import BadInput
 from relook.pictures import SUFFIXES
 from relook.sources import Names, counted, listed
 
-TABLES = (".csv", ".tsv", ".parquet", ".jsonl", ".ndjson")
-"""What the names of tables end in that may tell of the images beside them."""
-
 SPLITS = ("train", "val", "valid", "validation", "test", "dev", "holdout")
 """Where all folders are called one of these, they are splits, and classes are the folders in them."""
 
@@ -30,7 +27,7 @@ LEFTOVERS = frozenset({"thumbs.db", "desktop.ini", "__macosx"})
 OTHER_PICTURES = frozenset(
     """
     .apng .avif .avifs .blp .bmp .bufr .bw .cur .dcm .dcx .dds .dib .dicom .emf .eps .fit .fits .flc .fli .fpx .ftc .ftu
-    .gbr .gif .grib .h5 .hdf .heic .heif .icb .icns .ico .iim .im .j2c .j2k .jfif .jp2 .jpc .jpe .jpf .jpx .jxl .mic
+    .gbr .gif .grib .h5 .hdf .heic .heif .icb .icns .ico .iim .im .j2c .j2k .jp2 .jpc .jpf .jpx .jxl .mic
     .mpeg .mpg .mpo .msp .nef .palm .pbm .pcd .pcx .pdf .pfm .pgm .pnm .ppm .ps .psd .pxr .qoi .ras .raw .rgb .rgba .sgi
     .svg .svgz .tga .vda .vst .vtf .webm .wmf .xbm .xpm
     """.split()  # noqa: SIM905  # a list would take a page
@@ -41,13 +38,14 @@ OTHER_PICTURES = frozenset(
 class Tree(msgspec.Struct, frozen=True):
     """What lies under a folder: paths from it on, with `/`, in order.
 
-    `folders` and `tables` lie in it directly; `others` counts files that are no images by what their names end in.
+    `folders` lie in it directly, and so do the files `beside` them that are no images; `others` counts all such files,
+    by what their names end in.
     """
 
     root: str
     images: Names
     folders: Names
-    tables: Names = ()
+    beside: Names = ()
     others: tuple[tuple[str, int], ...] = ()
     skipped: int = 0
     links: int = 0
@@ -65,8 +63,14 @@ class Tree(msgspec.Struct, frozen=True):
             told.append(f"{self.root}: {counted(self.links, 'link')} to folders left out.")
         return tuple(told)
 
+    def without(self, name: str) -> Tree:
+        """Return the same without a file that is no image but was read."""
+        end = _ending(name)
+        counts = ((other, number - (other == end)) for other, number in self.others)
+        return msgspec.structs.replace(self, others=tuple((other, number) for other, number in counts if number))
+
     def _kept_apart(self) -> list[str]:
-        folders = sorted({os.path.dirname(name) for name in self.images})  # noqa: PTH120
+        folders = sorted({name.rpartition("/")[0] for name in self.images})
         pairs = [f"{first!r} and {other!r}" for first, other in alike(folders) or alike(self.images)]
         told = "are told apart by case or Unicode form alone, and kept apart"
         return [f"{self.root}: names that {told}: {listed(pairs)}."] if pairs else []
@@ -92,7 +96,7 @@ def tree(root: Path) -> Tree:
         str(root),
         images,
         tuple(sorted(walk.folders)),
-        tuple(sorted(walk.tables)),
+        tuple(sorted(walk.beside)),
         tuple(sorted(walk.others.items())),
         walk.skipped,
         walk.links,
@@ -103,7 +107,7 @@ def with_images(root: Path) -> Tree:
     """Return what lies under a folder in which images are expected."""
     found = tree(root)
     if not found.images:
-        raise BadInput(f"{root}: at least one image was needed, but it holds none; name the folder they lie in")
+        raise BadInput(f"{root}: at least one image was needed, but none lies in it; name the folder they lie in")
     return found
 
 
@@ -141,7 +145,7 @@ class _Walk:
         self._called = root
         self.images: list[str] = []
         self.folders: list[str] = []
-        self.tables: list[str] = []
+        self.beside: list[str] = []
         self.refused: list[str] = []
         self.others: Counter[str] = Counter()
         self.skipped = self.links = 0
@@ -185,15 +189,20 @@ class _Walk:
 
     def sort(self, name: str) -> None:
         """Tell a file's kind by its name."""
-        end = os.path.splitext(name)[1].lower()  # noqa: PTH122
+        end = _ending(name)
         if end in SUFFIXES:
             self.images.append(name)
         elif end in OTHER_PICTURES:
             self.refused.append(name)
         else:
             self.others[end] += 1
-            if end in TABLES and "/" not in name:
-                self.tables.append(name)
+            if "/" not in name:
+                self.beside.append(name)
+
+
+def _ending(name: str) -> str:
+    _, dot, end = name.rpartition(".")
+    return f".{end.lower()}" if dot and "/" not in end else ""
 
 
 def _check_text(root: Path, names: Names) -> None:

@@ -21,7 +21,8 @@ from relook.collection import Collection
 from relook.errors import BadInput
 from relook.pictures import SUFFIXES, Step
 from relook.sources import existing
-from relook.tree import SPLITS, TABLES, is_leftover
+from relook.tables import KINDS as TABLES
+from relook.tree import SPLITS, is_leftover
 
 __all__ = ["KINDS", "LIMITS", "Archive", "Limits", "is_archive", "opened"]
 
@@ -139,15 +140,23 @@ def _unpack(archive: Archive, kind: str, *, limits: Limits, step: Step | None) -
             if not admitted.files:
                 raise BadInput(f"{called}: at least one file was needed, but the archive holds none; pack it anew")
             file.seek(0)
-            write = _Writer(archive.folder, called)
-            for number, (entry, pieces) in enumerate(_entries(file, kind, called=called, limits=limits), 1):
-                write.entry(entry, pieces)
-                if step is not None and not number % _ENTRIES_A_STEP:
-                    step(_ENTRIES_A_STEP)
+            _write(_entries(file, kind, called=called, limits=limits), archive, step=step)
     except OSError as error:
         raise BadInput(
             f"{called}: room for what is in it was needed, but it cannot be unpacked ({error.strerror}); make room"
         ) from None
+
+
+def _write(found: Iterator[tuple[Entry, Iterator[bytes]]], archive: Archive, *, step: Step | None) -> None:
+    writer = _Writer(archive.folder, str(archive.path))
+    number = told = 0
+    for number, (entry, pieces) in enumerate(found, 1):
+        writer.entry(entry, pieces)
+        if step is not None and number - told == _ENTRIES_A_STEP:
+            step(number - told)
+            told = number
+    if step is not None:
+        step(number - told)
 
 
 def _entries(file: BinaryIO, kind: str, *, called: str, limits: Limits) -> Iterator[tuple[Entry, Iterator[bytes]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import BinaryIO
 
 import msgspec
@@ -64,12 +65,13 @@ def entries(file: BinaryIO, *, called: str, limits: Limits) -> Iterator[tuple[En
     if directory.count > limits.entries:
         many(called, limits)
     # Counted before any is kept: a directory may hold more than it says.
-    if sum(1 for _ in _listed(file, directory, called=called)) != directory.count:
+    counted = islice(_listed(file, directory, called=called), directory.count + 1)
+    if sum(1 for _ in counted) != directory.count:
         spoiled(called, "its directory does not have as many entries as it says")
     found = sorted(_listed(file, directory, called=called), key=lambda one: one.at)
     _check_sizes(found, called=called, limits=limits)
-    begins = [*(one.at for one in found[1:]), directory.start]
-    for one, following in zip(found, begins, strict=True):
+    ends = [one.at for one in found[1:]] + [directory.start]
+    for one, following in zip(found, ends, strict=False):
         name = text(one.name, called=called, other="cp437")
         place = f"{called}, {name}"
         start = _start(file, one, place=place)

@@ -13,34 +13,41 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from relook.collection import KEPT, VIEWS, Collection, Form
+from relook import layouts, sheets
+from relook.collection import VIEWS, Collection
+from relook.delimited import SEPARATORS
 from relook.errors import BadInput
 from relook.pictures import inside
-from relook.sources import COLUMNS, LABEL_NAMES, Columns, Missing, Names, counted, listed
+from relook.roles import FILES_NAMES, first
+from relook.sources import COLUMNS, ID_NAMES, LABEL_NAMES, Columns, Missing, Names, counted, listed
+from relook.tables import KINDS, sheet
 from relook.tree import Tree, tree, with_images
 
 if TYPE_CHECKING:
     import polars as pl
 
-FILE_NAMES = ("file_name", "filename", "file", "path", "image", "image_path", "id")
-"""What a column of paths may be called, best first."""
-
-_MARKS = {".csv": ",", ".tsv": "\t"}
 _HEADING_MOST = 1 << 20
 
 
-def collection(path: Path, *, said: Collection, missing: Missing = "refused") -> Collection:
-    """Return what a table says, with the files that its rows name in a folder.
+def collection(path: Path, *, table: Path, columns: Columns = COLUMNS, missing: Missing = "refused") -> Collection:
+    """Return what a table says of the images in a folder, whose files its rows name.
 
-    Files are named by their paths from the folder or from the table on, by their names where these are unique, with or
-    without the ending: the way that finds the most is taken, and told. Rows without a file and images without a row are
-    refused, or left out and counted where missing ones are allowed.
+    Files are named by their paths from the folder or from the table on, or by their names where these are unique, with
+    or without the ending: the way that finds the most is taken, and told. Rows without a file and images without a row
+    are refused, or left out and counted where missing ones are allowed.
     """
+    return illustrated(path, layouts.collection(sheet(table), columns=columns), missing=missing)
+
+
+def illustrated(path: Path, said: Collection, *, missing: Missing = "refused") -> Collection:
+    """Return what was said of items with their files in a folder, which they name as `files`, else by their ids."""
     import polars as pl
 
     found = with_images(path)
-    named, column = _named(said)
-    known, way = _matched(found, said, names={name for names in named for name in names})
+    table = posixpath.relpath(Path(said.source).absolute().as_posix(), Path(path).absolute().as_posix())
+    found = found if table.startswith("..") else found.without(table)
+    named = _named(said)
+    known, way = _matched(found, {name for names in named for name in names}, beside=posixpath.dirname(table))
     files = [_at(names, known) for names in named]
     kept = pl.Series("kept", [names is not None for names in files], pl.Boolean)
     rows = (~kept).arg_true().to_list()
@@ -52,7 +59,6 @@ def collection(path: Path, *, said: Collection, missing: Missing = "refused") ->
     items = pl.concat([said.items.drop("files", strict=False), told.lazy()], how="horizontal")
     return msgspec.structs.replace(
         said,
-        form=_with_column(said, column),
         ids=said.ids.filter(kept),
         items=items.filter("kept").drop("kept"),
         answers=_answers_of(said.answers, kept),
@@ -63,31 +69,27 @@ def collection(path: Path, *, said: Collection, missing: Missing = "refused") ->
 
 def table_in(path: Path, *, columns: Columns = COLUMNS) -> Path | None:
     """Return the table in a folder that names the files and the labels of its images, where there is one."""
-    found = tree(path)
-    named = [path / name for name in found.tables if _tells(_heading(path / name), columns)]
+    known = [path / name for name in tree(path).beside if Path(name).suffix.lower() in KINDS]
+    named = [table for table in known if _tells(_heading(table), columns)]
     if len(named) > 1:
         names = listed([table.name for table in named])
         raise BadInput(f"{path}: one table of labels was needed, but it holds {names}; take out all but one")
     return named[0] if named else None
 
 
-def _named(said: Collection) -> tuple[list[list[str]], str | None]:
-    """Return the files that each row names, and the column of the table that does, where it was not asked for."""
+def _named(said: Collection) -> list[list[str]]:
+    """Return the files that each row names."""
     import polars as pl
 
-    if "files" in said.columns:
-        column, named = None, said.items.select("files").collect()["files"]
-    else:
-        lowered = {name.lower(): name for name in reversed(said.columns)}
-        kept = next((lowered[KEPT + name] for name in FILE_NAMES if KEPT + name in lowered), "id")
-        column = None if kept == "id" else kept.removeprefix(KEPT)
-        named = said.items.select(pl.concat_list(pl.col(kept).cast(pl.String)).list.drop_nulls()).collect()[kept]
-    most = max((len(names or ()) for names in named), default=0)
+    one = pl.col("files") if "files" in said.columns else pl.concat_list("id").alias("files")
+    rows = said.items.select(one).collect()["files"].to_list()
+    named = [[name for name in names or () if name] for names in rows]
+    most = max(map(len, named))
     if most > VIEWS:
         raise BadInput(
             f"{said.source}: at most {VIEWS} images an item were needed, but {most} came; name fewer columns"
         )
-    return [[inside(name, called=said.source) for name in names or () if name] for names in named], column
+    return [[inside(name, called=said.source) for name in names] for names in named]
 
 
 def _at(names: Sequence[str], known: Mapping[str, str]) -> list[str] | None:
@@ -101,15 +103,14 @@ def _left(found: Tree, files: Sequence[Sequence[str] | None]) -> list[str]:
     return [name for name in found.images if name not in used]
 
 
-def _matched(found: Tree, said: Collection, *, names: set[str]) -> tuple[Mapping[str, str], str]:
+def _matched(found: Tree, names: set[str], *, beside: str) -> tuple[Mapping[str, str], str]:
     """Return where the files lie that a table names, and the way in which most of them were found."""
-    table = posixpath.dirname(Path(said.source).absolute().as_posix())
-    beside = posixpath.relpath(table, Path(found.root).absolute().as_posix()) + "/"
+    under = f"{beside}/"
     bases = [(posixpath.basename(name), name) for name in found.images]
     ways = {
         "their paths from the folder on": {name: name for name in found.images},
         "their paths from the table on": {
-            name.removeprefix(beside): name for name in found.images if name.startswith(beside)
+            name.removeprefix(under): name for name in found.images if name.startswith(under)
         },
         "the names of the files": _single(bases),
         "their paths without the ending": _single((posixpath.splitext(name)[0], name) for name in found.images),
@@ -149,12 +150,6 @@ def _check_files(found: Tree, without: Sequence[str]) -> None:
         )
 
 
-def _with_column(said: Collection, column: str | None) -> Form:
-    if column is None:
-        return said.form
-    return msgspec.structs.replace(said.form, columns={**said.form.columns, "files": column})
-
-
 def _answers_of(answers: pl.DataFrame, kept: pl.Series) -> pl.DataFrame:
     """Return the answers about the items that stay, under the numbers these have then."""
     renumbered = kept.to_frame().with_row_index("item").filter("kept").drop("kept").with_row_index("row")
@@ -173,29 +168,27 @@ def _facts(found: Tree, way: str, *, rows: Sequence[str], without: Sequence[str]
 
 def _tells(heading: Names, columns: Columns) -> bool:
     """Say whether a table with these columns names files and labels."""
-    lowered = [name.lower() for name in heading]
     asked = columns.files or ((columns.id,) if columns.id else ())
-    named = all(name in heading for name in asked) if asked else any(name in lowered for name in FILE_NAMES)
+    named = all(name in heading for name in asked) if asked else first(heading, (*FILES_NAMES, *ID_NAMES)) is not None
     label = columns.label or columns.question
-    return named and (label in heading if label else any(name in lowered for name in LABEL_NAMES))
+    return named and (label in heading if label else first(heading, LABEL_NAMES) is not None)
 
 
 def _heading(path: Path) -> Names:
     """Return the names of a table's columns, or none where it cannot be read: then it names nothing."""
     import polars as pl
 
-    suffix = path.suffix.lower()
+    kind = KINDS[path.suffix.lower()]
     try:
-        if suffix == ".parquet":
+        if kind == "parquet":
             return tuple(pl.read_parquet_schema(path))
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            line = file.readline(_HEADING_MOST)
-        if suffix in _MARKS:
-            return tuple(next(csv.reader([line], delimiter=_MARKS[suffix]), ()))
+        line = sheets.text(path)[0][:_HEADING_MOST].decode(errors="replace").partition("\n")[0]
+        if kind in SEPARATORS:
+            return tuple(next(csv.reader([line], delimiter=SEPARATORS[kind]), ()))
         return tuple(msgspec.json.decode(line, type=dict[str, object]))
     except (
+        BadInput,
         OSError,
-        UnicodeDecodeError,
         csv.Error,
         msgspec.MsgspecError,
         pl.exceptions.PolarsError,

@@ -358,7 +358,7 @@ def _contents(split: _Split, column: str, *, row: int, place: str) -> Iterator[b
         if image["bytes"] is not None:
             yield image["bytes"]
         elif split.followed:
-            yield content_of(Path(image["path"]))
+            yield content_of(Path(image["path"]).parent, Path(image["path"]).name)
         else:
             raise BadInput(
                 f"{place}: the bytes of an image were needed in column {column}, but only its path came, which is not "
