@@ -432,12 +432,12 @@ def test_what_is_unclear_is_refused(tmp_path: Path, text: str, said: Any, senten
         (
             {"id": ["a"], "label": ["x"], "text": [["a"]]},
             {},
-            "a text an item was needed in column text, but it is List",
+            "text was needed in column text, but it is List",
         ),
         (
             {"id": ["a"], "worker": ["w"], "label": ["x"], "split": [b"a"]},
             {},
-            "a text an item was needed in column split",
+            "text was needed in column split",
         ),
         (
             {"id": ["a", "b"], "label": ["x", "y"], "files": [["a.png"], ["b.png", "../c.png"]]},

@@ -9,6 +9,7 @@ import datetime as dt
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -31,6 +32,8 @@ ITEM_KEY, IMAGES_KEY, NUMBERS_KEY = "item", "images", "numbers"
 
 CONTROL = "label"
 """The name of what is chosen from."""
+
+_AT_ONCE = 4096
 
 Task = dict[str, Any]
 
@@ -89,12 +92,12 @@ def annotated(
     without a name. `rule` says how final labels were found.
     """
     from_there = found.form.kind == "label-studio"
-    answers = _by_item(found.answers)
     rows = _restored(found) if from_there else _described(found, address)
-    for item, (name, shown) in enumerate(zip(found.ids, rows, strict=True)):
+    each = zip(found.ids, rows, _by_item(found.answers, len(found)), strict=True)
+    for item, (name, shown, answers) in enumerate(each):
         number = _number(name) if from_there else item + 1
         labels = {} if final is None else {"final": final[item], "final_rule": rule}
-        made = [_annotation(found, answer) for answer in answers.get(item, ()) for _ in range(answer.get("count") or 1)]
+        made = [_annotation(found, answer) for answer in answers for _ in range(answer.get("count") or 1)]
         yield {"id": number, "data": shown | labels, "annotations": made}
 
 
@@ -221,11 +224,18 @@ def _given(found: Collection) -> dict[int, str]:
     return dict(rows.iter_rows())
 
 
-def _by_item(answers: pl.DataFrame) -> dict[int, list[dict[str, Any]]]:
-    found: dict[int, list[dict[str, Any]]] = {}
-    for answer in answers.iter_rows(named=True):
-        found.setdefault(answer["item"], []).append(answer)
-    return found
+def _by_item(answers: pl.DataFrame, items: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield the answers about each item; only a few of them are unpacked at a time."""
+    ordered = answers.sort("item", maintain_order=True)
+    rows = (row for part in ordered.iter_slices(_AT_ONCE) for row in part.iter_rows(named=True))
+    groups = groupby(rows, lambda row: row["item"])
+    first, told = next(groups, (items, iter(())))
+    for item in range(items):
+        if first != item:
+            yield []
+            continue
+        yield list(told)
+        first, told = next(groups, (items, iter(())))
 
 
 def _annotation(found: Collection, answer: dict[str, Any]) -> dict[str, Any]:
