@@ -27,7 +27,7 @@ LONG = {"what": "what", "rows": "rows", "seconds": "CPU seconds", "peak": "peak 
 
 
 def csv_million(folder: Path, rows: int = 1_000_000) -> list[dict[str, Any]]:
-    """Read a csv file of ids, labels, texts like paths, and splits: with polars alone, into a collection, into a set."""
+    """Read a csv file of ids, labels, texts like paths, and splits: by polars, into a collection, and into a set."""
     path = folder / "million.csv"
     _table(rows).sink_csv(path)
     return _compared(path, ("polars", "collection", "import"), rows=rows)
