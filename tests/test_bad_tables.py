@@ -5,6 +5,7 @@ are refused; and tables of the right form are drawn whose parts do not fit. Some
 """
 
 import io
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -263,28 +264,28 @@ def test_arrays_that_do_not_fit(tmp_path: Path, kind: str) -> None:
 # Odd ones that are valid.
 
 
-def odd_ones() -> Iterator[tuple[bytes, list[tuple[str, str]]]]:
-    """Yield csv files that people really have, with the ids and labels that a second reader finds in them."""
-    rows = [("a", "x"), ("b,c", 'say "y"'), ("d\ne", "é"), ("7", "007"), ("Cat", "cat"), ("cafe\u0301", "caf\u00e9")]
-    for take in range(1, len(rows) + 1):
-        for encoding in ("utf-8", "utf-8-sig", "utf-16"):
-            for end in ("\n", "\r\n"):
-                for close in ("", end, end * 3):
-                    for quote in (False, True):
-                        cells = [("id", "label"), *rows[:take]]
-                        lines = [",".join(quoted(cell, always=quote) for cell in row) for row in cells]
-                        yield (end.join(lines) + close).encode(encoding), rows[:take]
+def odd_ones() -> Iterator[tuple[str, bytes, list[tuple[str, str]]]]:
+    """Yield files that people really have, by name, with the ids and labels that a second reader finds in them."""
+    rows = [("a", "x"), ("b,c", 'say "y"'), ("d\ne", "é\tè"), ("7", "007"), ("Cat", "cat"), ("cafe\u0301", "caf\u00e9")]
+    ways = itertools.product(
+        range(1, len(rows) + 1), ("utf-8", "utf-8-sig", "utf-16"), ("\n", "\r\n"), (0, 1, 3), (",", "\t"), (False, True)
+    )
+    for take, encoding, end, closing, mark, always in ways:
+        cells = [("id", "label"), *rows[:take]]
+        lines = [mark.join(quoted(cell, always=always) for cell in row) for row in cells]
+        content = (end.join(lines) + end * closing).encode(encoding)
+        yield "x.csv" if mark == "," else "x.tsv", content, rows[:take]
 
 
 def quoted(cell: str, *, always: bool) -> str:
-    return f'"{cell.replace(chr(34), chr(34) * 2)}"' if always or set(cell) & set(',"\n') else cell
+    return f'"{cell.replace(chr(34), chr(34) * 2)}"' if always or set(cell) & set(',"\n\t') else cell
 
 
 def test_odd_ones_are_read_right(tmp_path: Path) -> None:
     files = list(odd_ones())
-    assert len(files) >= 200
-    for content, rows in files:
-        (tmp_path / "x.csv").write_bytes(content)
-        found = table.collection(tmp_path / "x.csv")
+    assert len(files) > 300
+    for name, content, rows in files:
+        (tmp_path / name).write_bytes(content)
+        found = table.collection(tmp_path / name)
         labels = found.answers["label"].cast(pl.String).to_list()
         assert list(zip(found.ids.to_list(), labels, strict=True)) == rows, content

@@ -262,3 +262,10 @@ def test_names_of_folders_are_safe(name: str, expected: str) -> None:
 def test_given_is_an_annotator_among_others(texts: Cleaned, tmp_path: Path) -> None:
     exports.write(texts, tmp_path / "wide.csv", form="cleanlab")
     assert GIVEN in pd.read_csv(tmp_path / "wide.csv").columns
+
+
+def test_tables_of_images_name_their_paths(pets: Imported, tmp_path: Path) -> None:
+    found = cleaned(pets, events=relabelled(pets, [0, 0, 1, 1]))
+    for form, rows in (("items", PLACES), ("changes", PLACES[1:2])):
+        exports.write(found, tmp_path / "table.csv", form=form)
+        assert pl.read_csv(tmp_path / "table.csv")["path"].to_list() == list(rows)
