@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
 from pydicom.sequence import Sequence
 from pydicom.uid import (
+    UID,
     DeflatedExplicitVRLittleEndian,
     ExplicitVRBigEndian,
     ExplicitVRLittleEndian,
@@ -17,7 +18,7 @@ from pydicom.uid import (
     RLELossless,
 )
 
-DX = "1.2.840.10008.5.1.4.1.1.1.1"
+DX = UID("1.2.840.10008.5.1.4.1.1.1.1")
 UNPACKED = {
     "implicit": ImplicitVRLittleEndian,
     "explicit": ExplicitVRLittleEndian,
@@ -46,7 +47,7 @@ def radiograph(values: NDArray[Any], *, bits: int = 12, name: str = "1", **tags:
     """Return a radiograph of one frame, or of several that lie along the first axis."""
     meta = FileMetaDataset()
     meta.MediaStorageSOPClassUID = DX
-    meta.MediaStorageSOPInstanceUID = f"1.2.3.{name}"
+    meta.MediaStorageSOPInstanceUID = UID(f"1.2.3.{name}")
     meta.TransferSyntaxUID = ExplicitVRLittleEndian
     made = FileDataset("", {}, file_meta=meta, preamble=b"\0" * 128)
     made.SOPClassUID, made.SOPInstanceUID = DX, f"1.2.3.{name}"
@@ -163,7 +164,7 @@ def planted(number: int, charset: str) -> FileDataset:
     made.IconImageSequence = Sequence([_icon(number)])
     made.DataSetTrailingPadding = f"{WORD}{NUMBER}{number}".encode() + b" "
     made.file_meta.SourceApplicationEntityTitle = f"{WORD}{number}"
-    made.file_meta.PrivateInformationCreatorUID = f"1.2.{NUMBER}"
+    made.file_meta.PrivateInformationCreatorUID = UID(f"1.2.{NUMBER}")
     made.file_meta.PrivateInformation = f"{WORD}{NUMBER} ".encode()
     made.preamble = f"{WORD}{NUMBER}{number}{NAMES[charset]}".encode()[:128].ljust(128, b"\0")
     return made

@@ -338,12 +338,12 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "id,label,age\na,x,old\n",
         {"numbers": ("age",)},
-        "line 2: a number was needed for each item in column age, but 'old'",
+        "line 2: a number was needed for each item in column age, but 'old' came; mend it, or leave the column out",
     ),
     (
         "id,q\na,1\nb,\n",
         {"question": "q"},
-        "yes or no was needed in column q, but 1 cell of blank came; say what they are",
+        "column q must hold yes and no, but 1 cell of blank came; say what they are",
     ),
     (
         "id,q\na,1\nb,-1\n",
@@ -353,7 +353,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "id,q\na,1\nb,maybe\n",
         {"question": "q"},
-        r"yes or no \(1 or 0, true or false\) was needed in column q, but 'maybe'",
+        r"column q must hold yes and no, 1 and 0, or true and false, but 'maybe' came 1 time; name another",
     ),
     ("id,q\na,1\n", {"question": "r"}, "a column 'r' was needed for the question, but it has id, q"),
     (
@@ -422,12 +422,22 @@ def test_what_is_unclear_is_refused(tmp_path: Path, text: str, said: Any, senten
         (
             {"id": ["a"], "label": ["x"], "n": [True]},
             {"numbers": ("n",)},
-            "numbers were needed in column n, but it is B",
+            "numbers were needed in column n, but it is Boolean; leave it out of them",
         ),
         (
             {"id": ["a"], "cat": [[1]]},
             {"label": "*"},
             r"numbers were needed in column cat, but it is List\(Int64\); leave",
+        ),
+        (
+            {"id": ["a"], "label": ["x"], "text": [["a"]]},
+            {},
+            "text was needed in column text, but it is List",
+        ),
+        (
+            {"id": ["a"], "worker": ["w"], "label": ["x"], "split": [b"a"]},
+            {},
+            "text was needed in column split",
         ),
         (
             {"id": ["a", "b"], "label": ["x", "y"], "files": [["a.png"], ["b.png", "../c.png"]]},
@@ -437,7 +447,7 @@ def test_what_is_unclear_is_refused(tmp_path: Path, text: str, said: Any, senten
         (
             {"id": ["a"], "label": ["x"], "files": [[f"{view}.png" for view in range(9)]]},
             {},
-            "item 0: 8 images at most were needed for an item in column files",
+            "item 0: 8 images an item were needed in column files, but",
         ),
     ],
 )

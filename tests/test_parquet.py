@@ -275,3 +275,11 @@ def test_a_guard_that_looks_at_nothing_would_be_noticed(tmp_path: Path, monkeypa
     path = saved(tmp_path, LIES["rows of the file"][0])
     monkeypatch.setattr(parquet, "_check_rows", lambda *_, **__: None)
     assert parquet.described(path).rows == 301
+
+
+def test_names_that_polars_reads_otherwise_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two readers of one footer must agree, or what was checked is not what is read."""
+    monkeypatch.setattr(parquet, "_text", lambda *_: "other")
+    monkeypatch.setattr(parquet, "check_columns", lambda *_: None)
+    with pytest.raises(BadInput, match="one name a column was needed, but the file tells of two; write it again"):
+        sheet(saved(tmp_path, PLAIN))

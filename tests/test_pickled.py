@@ -118,6 +118,7 @@ class TestPlain:
             (of_torch(b"}.", folder="x")[:60], "but it is broken"),
             (b"N." * 9, "more than 8 pickles came in a row"),
         ],
+        ids=["empty", "none", "list", "no archive", "cut archive", "nine"],
     )
     def test_no_such_file(self, tmp_path: Path, content: bytes, message: str) -> None:
         path = tmp_path / "human.pt"

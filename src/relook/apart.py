@@ -20,8 +20,8 @@ from relook.errors import BadInput, MissingExtra
 from relook.pseudonyms import SiteKey
 from relook.radiograph import Header, header, write
 
-MEMORY = 2 * 2**30
-"""Bytes of address space that the process may take; about half of that is what its libraries only reserve."""
+MEMORY = 3 * 2**29
+"""Bytes of address space that the process may take; what libraries only reserve counts, so it fills half of that."""
 
 SECONDS = 60
 """How long a file may take."""
@@ -78,7 +78,7 @@ class Apart:
             self.close()
             raise BadInput(
                 f"{path}: a DICOM file was needed, but its decoder crashed, or took more than {SECONDS} s or "
-                f"{MEMORY >> 30} GB; leave the file out, or export it unpacked"
+                f"{MEMORY / 2**30:g} GB; leave the file out, or export it unpacked"
             )
         reply = msgspec.json.decode(line, type=Reply)
         if reply.refused:

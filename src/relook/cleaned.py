@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from stat import S_ISREG
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -112,20 +111,21 @@ class Cleaned(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     def place(self, name: str, target: Path) -> None:
         """Put an image into a folder that is being made: a link where that can be, else a copy."""
-        source = self.root / inside(name, called=str(self.root))
         target.parent.mkdir(parents=True, exist_ok=True)
+        root = self.root.resolve()
         try:
-            if not S_ISREG(source.lstat().st_mode):
-                raise OSError(errno.EINVAL, "it is no ordinary file")
+            source = (root / inside(name, called=str(root))).resolve(strict=True)
+            if root not in source.parents or not source.is_file():
+                raise OSError(errno.EINVAL, "it is no file of this folder")
             if self.files == "link":
                 with suppress(OSError):
                     target.hardlink_to(source)
                     return
-            shutil.copyfile(source, target, follow_symlinks=False)
+            shutil.copyfile(source, target)
         except OSError as error:
             raise BadInput(
-                f"{source}: the image of an item was needed, but it cannot be taken along ({error.strerror}); put it "
-                "back, or import the source again"
+                f"{root / name}: the image of an item was needed, but it cannot be taken along ({error.strerror}); put "
+                "it back, or import the source again"
             ) from None
 
 
@@ -142,10 +142,27 @@ def signed(answers: pl.DataFrame) -> pl.Series:
     """
     import polars as pl
 
-    who = pl.col("annotator").cast(pl.String)
-    nth = pl.int_range(1, pl.len() + 1).over("item", who).cast(pl.String)
-    again = pl.when(nth == "1").then(who).otherwise(pl.concat_str(who, pl.lit(" ("), nth, pl.lit(")")))
-    return answers.select(who=pl.when(who.is_null()).then(pl.lit(f"{NOBODY} ") + nth).otherwise(again))["who"]
+    who = answers["annotator"].cast(pl.Categorical)
+    nth = _nth(answers["item"].to_numpy(), who.to_physical().fill_null(-1).to_numpy())
+    special = np.flatnonzero(who.is_null().to_numpy() | (nth > 1))
+    if not len(special):
+        return who
+    some = pl.DataFrame({"who": who.gather(special).cast(pl.String), "nth": nth[special]})
+    again = pl.concat_str("who", pl.lit(" ("), "nth", pl.lit(")"))
+    nobody = pl.concat_str(pl.lit(f"{NOBODY} "), "nth")
+    told = some.select(pl.when(pl.col("who").is_null()).then(nobody).otherwise(again)).to_series()
+    return who.scatter(special, told.cast(pl.Categorical))
+
+
+def _nth(items: IntArray, people: IntArray) -> IntArray:
+    """Return how many answers, this one among them, a person had given about the item by then."""
+    pairs = items.astype(np.int64) << 32 | (people.astype(np.int64) + 1)
+    order = np.argsort(pairs, kind="stable")
+    ordered = pairs[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    nth = np.empty(len(pairs), np.int64)
+    nth[order] = np.arange(1, len(pairs) + 1) - np.repeat(starts, np.diff(starts, append=len(pairs)))
+    return nth
 
 
 def cleaned(

@@ -151,7 +151,7 @@ class _Lines(msgspec.Struct, frozen=True, eq=False):
             rows += len(ends)
         if inside:
             raise self._wrong(
-                int(np.flatnonzero(bytes_ == _QUOTE)[-1]), "a quote to close the cell was", "it stays open"
+                int(np.flatnonzero(bytes_ == _QUOTE)[-1]), "a quote to close the cell was", came="it stays open"
             )
         self._check_cells(np.array([pending + 1]), np.array([len(bytes_)]))
         return rows, broken
@@ -184,7 +184,7 @@ class _Lines(msgspec.Struct, frozen=True, eq=False):
         fits = (after == self.separator) | (after == _LF) | (after == _CR) | (after == _QUOTE)
         wrong = np.concatenate([bad, closing[~fits & (closing + 1 < len(bytes_))]])
         if len(wrong):
-            raise self._wrong(int(wrong.min()), "quotes around a whole cell were", "one stands inside")
+            raise self._wrong(int(wrong.min()), "quotes around a whole cell were", came="one stands inside")
 
     def _check_returns(
         self, bytes_: NDArray[np.uint8], block: NDArray[np.uint8], *, first: int, quotes: NDArray[np.int64], inside: int
@@ -195,9 +195,9 @@ class _Lines(msgspec.Struct, frozen=True, eq=False):
         outside = returns[(np.searchsorted(quotes, returns) + inside) % 2 == 0] + first
         alone = outside[bytes_[np.minimum(outside + 1, len(bytes_) - 1)] != _LF]
         if len(alone):
-            raise self._wrong(int(alone[0]), "ends of lines in one piece were", "a carriage return stands alone")
+            raise self._wrong(int(alone[0]), "ends of lines in one piece were", came="a carriage return stands alone")
 
-    def _wrong(self, at: int, needed: str, came: str) -> BadInput:
+    def _wrong(self, at: int, needed: str, *, came: str) -> BadInput:
         return BadInput(
             f"{self.source}, line {line(self.content, at)}: {needed} needed, but {came}; put the cell in quotes, "
             "and double each quote in it"

@@ -55,30 +55,42 @@ def checked(sheet: Sheet, found: Roles) -> Names:
     import polars as pl
 
     kinds = sheet.frame.collect_schema()
+    for role, name in _words(found).items():
+        if kinds[name].is_nested() or kinds[name] == pl.Binary:
+            raise BadInput(
+                f"{sheet.source}: text was needed in column {name}, but it is {kinds[name]}; name another with --{role}"
+            )
     for name in found.numbers:
         if not (kinds[name].is_numeric() or kinds[name] == pl.String):
             raise BadInput(
                 f"{sheet.source}: numbers were needed in column {name}, but it is {kinds[name]}; leave it out of them"
             )
         missing = pl.col(name).cast(pl.Float64, strict=False).fill_nan(None).is_null()
-        _refuse_first(sheet, name, missing, "a number was needed for each item")
+        _refuse_first(sheet, name, bad=missing, needed="a number was needed for each item")
     if not found.files:
         return ()
     for name in found.files:
-        _refuse_first(sheet, name, _leads_out(sheet, name), "a path below the folder of the images was needed")
+        _refuse_first(
+            sheet, name, bad=_leads_out(sheet, name), needed="a path below the folder of the images was needed"
+        )
     files = _files(sheet, found)
-    _refuse_first(sheet, found.files[0], files.list.len() > VIEWS, f"{VIEWS} images at most were needed for an item")
+    _refuse_first(sheet, found.files[0], bad=files.list.len() > VIEWS, needed=f"{VIEWS} images an item were needed")
     with reading(sheet.source):
         without = int(sheet.frame.select((files.list.len() == 0).sum()).collect(engine="streaming").item())
     return (f"{sheet.source}: {counted(without, 'item')} without an image.",) if without else ()
+
+
+def _words(found: Roles) -> dict[str, str]:
+    """Return the columns that hold a text an item, by what they are."""
+    single = {"text": found.text, "split": found.split, "group": found.group, "source": found.source}
+    return {role: column for role, column in single.items() if column is not None}
 
 
 def _known(sheet: Sheet, found: Roles) -> dict[str, pl.Expr]:
     """Return the columns of items by their names in a collection."""
     import polars as pl
 
-    single = {"text": found.text, "split": found.split, "group": found.group, "source": found.source}
-    known = {role: pl.col(column).cast(pl.String) for role, column in single.items() if column is not None}
+    known = {role: pl.col(column).cast(pl.String) for role, column in _words(found).items()}
     if found.files:
         known["files"] = _files(sheet, found)
     for name in found.numbers:
@@ -104,7 +116,7 @@ def _leads_out(sheet: Sheet, name: str) -> pl.Expr:
     return pl.col(name).cast(pl.String).str.contains(_OUTSIDE)
 
 
-def _refuse_first(sheet: Sheet, name: str, bad: pl.Expr, needed: str) -> None:
+def _refuse_first(sheet: Sheet, name: str, *, bad: pl.Expr, needed: str) -> None:
     """Refuse a table by its first row of which something is bad."""
     with reading(sheet.source):
         if not sheet.frame.select(bad.any()).collect(engine="streaming").item():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from relook.belief import AnswerModel
 from relook.campaign import Campaign
@@ -149,7 +150,7 @@ def evidence(
     ledger = _ledger(source, events, given=start.labels)
     if isinstance(source, Campaign) and posteriors is None:
         posteriors = source.posteriors
-    found = _by_vote(start, ledger, events if isinstance(source, Collection) else source.events)
+    found = _by_vote(start, ledger, events=events if isinstance(source, Collection) else source.events)
     if posteriors is not None:
         _check_posteriors(posteriors, found)
         found = msgspec.structs.replace(found, posteriors=posteriors, model=_model(ledger))
@@ -168,15 +169,17 @@ class _Start(msgspec.Struct, frozen=True, eq=False):
 
 
 def _of_set(found: Collection) -> _Start:
-    import polars as pl
-
-    labels = found.labels()
-    own = found.answers.filter(pl.col("annotator").cast(pl.String) == GIVEN)
+    labels, own = found.labels(), _is_given(found.answers)
     given = labels.label()
-    if own.height:
+    if own.any():
         given = np.full(len(found), -1)
-        given[own["item"].to_numpy()] = own["label"].to_physical().to_numpy()
-    return _Start(found.ids, found.classes, labels, given, bool(own.height), found.answers)
+        given[found.answers["item"].to_numpy()[own]] = found.answers["label"].to_physical().to_numpy()[own]
+    return _Start(found.ids, found.classes, labels, given, bool(own.any()), found.answers)
+
+
+def _is_given(answers: pl.DataFrame) -> NDArray[np.bool_]:
+    """Say of each answer whether it is the label that an item came with."""
+    return (answers["annotator"] == GIVEN).fill_null(value=False).to_numpy()
 
 
 def _of_labels(labels: Labels) -> _Start:
@@ -227,20 +230,13 @@ def _ledger(source: Collection | Campaign | Played, events: Sequence[Event], *, 
     return ledger
 
 
-def _by_vote(start: _Start, ledger: Ledger | None, events: Sequence[Event]) -> Evidence:
-    import polars as pl
-
-    kinds = _kinds(start.classes)
-    told = [start.answers.cast({name: kinds[name] for name in start.answers.columns})]
+def _by_vote(start: _Start, ledger: Ledger | None, *, events: Sequence[Event]) -> Evidence:
+    answers = _filled(start.answers, start.classes)
     if ledger is not None:
-        told.append(_said(events, start.classes))
-    answers = pl.concat([pl.DataFrame(schema=kinds), *told], how="diagonal").select(SAID)
-    times = pl.col("count").fill_null(1)
-    people = answers.select("item", times, given=pl.col("annotator").cast(pl.String) == GIVEN)
-    people = people.filter(~pl.col("given").fill_null(value=False))
-    heard = np.bincount(people["item"], weights=people["count"], minlength=len(start.ids)).astype(np.int64)
-    voted = answers.filter(pl.col("label").is_not_null()).select("item", pl.col("label").to_physical(), times)
-    votes = voted.group_by("item", "label").agg(pl.col("count").sum()).sort("item", "label")
+        answers = answers.vstack(_filled(_said(events, start.classes), start.classes))
+    items, times, people = answers["item"].to_numpy(), _times(answers), ~_is_given(answers)
+    heard = np.bincount(items[people], None if times is None else times[people], len(start.ids)).astype(np.int64)
+    votes = _votes(answers, times, classes=len(start.classes))
     status = _status(votes, heard)
     final = start.labels.label() if ledger is None else ledger.final()
     for number, state in () if ledger is None else ledger.items.items():
@@ -260,18 +256,50 @@ def _by_vote(start: _Start, ledger: Ledger | None, events: Sequence[Event]) -> E
     )
 
 
+def _filled(answers: pl.DataFrame, names: Names) -> pl.DataFrame:
+    """Return answers with all columns of `SAID`, those that nothing is known of empty."""
+    import polars as pl
+
+    kinds = _kinds(names)
+    missing = [pl.lit(None, dtype=kinds[name]).alias(name) for name in SAID if name not in answers.columns]
+    return answers.with_columns(missing).cast({name: kinds[name] for name in answers.columns}).select(SAID)
+
+
+def _times(answers: pl.DataFrame) -> IntArray | None:
+    """Return how many people gave each answer, or None where each is one person's."""
+    counts = answers["count"]
+    return None if counts.null_count() == len(counts) else counts.fill_null(1).to_numpy()
+
+
+def _votes(answers: pl.DataFrame, times: IntArray | None, *, classes: int) -> pl.DataFrame:
+    """Return how often each class was named of each item: by numbers, for a table of pairs takes ten times the room."""
+    import polars as pl
+
+    named = answers["label"].is_not_null().to_numpy()
+    labels = answers["label"].to_physical().fill_null(0).to_numpy()
+    cells = answers["item"].to_numpy().astype(np.int64) * classes + labels
+    if times is None:
+        cells, counts = np.unique(cells[named], return_counts=True)
+    else:
+        cells, places = np.unique(cells[named], return_inverse=True)
+        counts = np.bincount(places, times[named], len(cells))
+    columns = {"item": cells // classes, "label": cells % classes, "count": counts}
+    return pl.DataFrame({name: values.astype(np.uint32) for name, values in columns.items()})
+
+
 def _status(votes: pl.DataFrame, heard: IntArray) -> IntArray:
     """Return what the answers that items came with say of them, by the paper's rule: one class leads, of several votes.
 
     It is what a campaign would have said, had it heard them.
     """
-    import polars as pl
-
-    times = pl.col("count")
-    leads = (times == times.max()).sum() == 1
-    enough = votes.group_by("item").agg(settled=leads & (times.sum() > 1)).filter("settled")["item"].to_numpy()
     status = np.where(heard > 0, STATUSES.index("unsettled"), STATUSES.index("unseen")).astype(np.uint8)
-    status[enough[heard[enough] > 0]] = STATUSES.index("settled")
+    items, counts = votes["item"].to_numpy(), votes["count"].to_numpy()
+    starts = np.flatnonzero(np.diff(items, prepend=-1)) if len(items) else np.zeros(0, np.int64)
+    if len(starts):
+        most = np.maximum.reduceat(counts, starts)
+        leaders = np.add.reduceat(counts == np.repeat(most, np.diff(starts, append=len(items))), starts)
+        enough = items[starts[(leaders == 1) & (np.add.reduceat(counts, starts) > 1)]]
+        status[enough[heard[enough] > 0]] = STATUSES.index("settled")
     return status
 
 

@@ -15,7 +15,7 @@ from relook.errors import BadInput
 from relook.imported import Origin, source_file
 from relook.pictures import SUFFIXES as IMAGES
 from relook.pictures import Step
-from relook.sources import COLUMNS, Columns, Missing, listed
+from relook.sources import COLUMNS, Columns, Missing, Names, listed
 
 FORMS: Mapping[str, str] = {
     "table": "csv, tsv, JSON lines or parquet",
@@ -24,6 +24,7 @@ FORMS: Mapping[str, str] = {
     "dicom": "DICOM files",
     "label-studio": "JSON exported by Label Studio",
     "huggingface": "a folder of Hugging Face datasets",
+    "hub": "a data set of the Hugging Face hub, as hub:NAME",
     "archive": "zip or tar of any of these",
 }
 """Forms that are read, and what each is."""
@@ -37,12 +38,15 @@ _SUFFIXES: Mapping[str, str] = {
 _HUGGINGFACE = ("dataset_dict.json", "dataset_info.json", "state.json")
 _LOOKED_AT = 1_000
 
+HUB = "hub:"
+"""What comes before the name of a data set that a user asks to be downloaded."""
+
 
 class Wanted(msgspec.Struct, frozen=True):
     """What a user says about a source, beside where it lies.
 
     `form` is one of `FORMS`, where the source does not tell. `labels` is a table about images that lie in the source,
-    `images` the folder that paths in a table start from.
+    `images` the folder that paths in a table start from. `key` and `released` are a site's decisions about DICOM.
     """
 
     columns: Columns = COLUMNS
@@ -50,6 +54,8 @@ class Wanted(msgspec.Struct, frozen=True):
     missing: Missing = "refused"
     labels: Path | None = None
     images: Path | None = None
+    key: Path | None = None
+    released: Names = ()
 
 
 WANTED = Wanted()
@@ -95,6 +101,8 @@ def recognised(source: Path) -> str:
 
 
 def _form(source: Path, wanted: Wanted) -> str:
+    if str(source).startswith(HUB):
+        return "hub"
     if not source.exists():
         raise BadInput(f"{source}: a file or a folder to import was needed, but there is none; check the path")
     if wanted.form is None:
@@ -161,7 +169,14 @@ def _dicom(source: Path, wanted: Wanted) -> tuple[Collection, Origin]:
     from relook.datasets import dicom
 
     said = None if wanted.labels is None else _collection("table", wanted.labels, columns=wanted.columns)
-    return dicom.collection(source, columns=wanted.columns, labels=said), Origin()
+    site = dicom.Site(wanted.key, wanted.released)
+    return dicom.collection(source, columns=wanted.columns, labels=said, site=site), Origin()
+
+
+def _hub(source: Path, wanted: Wanted) -> tuple[Collection, Origin]:
+    from relook.datasets.huggingface import from_hub
+
+    return from_hub(str(source).removeprefix(HUB), columns=wanted.columns), Origin()
 
 
 def _file(member: str) -> Callable[[Path, Wanted], tuple[Collection, Origin]]:
@@ -179,4 +194,5 @@ _READERS: Mapping[str, Callable[[Path, Wanted], tuple[Collection, Origin]]] = {
     "dicom": _dicom,
     "label-studio": _file("label_studio"),
     "huggingface": _file("huggingface"),
+    "hub": _hub,
 }

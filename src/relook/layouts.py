@@ -41,7 +41,7 @@ def collection(sheet: Sheet, *, columns: Columns = COLUMNS) -> Collection:
         answers, sense = _named(said, columns, source=sheet.source)
     return Collection(
         source=sheet.source,
-        form=_form(sheet, found, sense, columns=columns),
+        form=_form(sheet, found, sense=sense, columns=columns),
         classes=sense.classes,
         ids=ids,
         items=descriptions.items(sheet, found),
@@ -51,7 +51,7 @@ def collection(sheet: Sheet, *, columns: Columns = COLUMNS) -> Collection:
     )
 
 
-def _form(sheet: Sheet, found: Roles, sense: Meaning, *, columns: Columns) -> Form:
+def _form(sheet: Sheet, found: Roles, *, sense: Meaning, columns: Columns) -> Form:
     each = {"wide": columns.annotator, "counts": columns.label}.get(found.layout)
     settings = {**sheet.settings, **sense.settings} | ({} if each is None else {"each": each})
     return Form(sheet.kind, found.layout, found.named, settings)
@@ -168,6 +168,7 @@ def _of_answers(sheet: Sheet, found: Roles, *, columns: Columns, facts: Names) -
             f"{sheet.source}: a column of items was needed, for each row is an answer of {found.annotator}, but it has "
             "none that is called so; name it with --id"
         )
+    more = descriptions.checked(sheet, found)
     rows = sheet.read([found.id, str(found.annotator), str(found.label)])
     told = {"id": rows[found.id], "annotator": rows[str(found.annotator)]}
     who = pl.DataFrame([_filled(texts(cells, sheet, what=what), sheet).alias(what) for what, cells in told.items()])
@@ -183,12 +184,12 @@ def _of_answers(sheet: Sheet, found: Roles, *, columns: Columns, facts: Names) -
     )
     return Collection(
         source=sheet.source,
-        form=_form(sheet, found, sense, columns=columns),
+        form=_form(sheet, found, sense=sense, columns=columns),
         classes=sense.classes,
         ids=ids,
         items=pl.DataFrame([ids, *descriptions.gathered(sheet, found, rows=said["item"])]).lazy(),
         answers=answers,
-        facts=(*facts, *sense.facts, many, *descriptions.checked(sheet, found)),
+        facts=(*facts, *sense.facts, many, *more),
     )
 
 

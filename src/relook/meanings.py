@@ -10,7 +10,7 @@ import msgspec
 
 from relook.collection import in_order
 from relook.errors import BadInput
-from relook.sources import MISSING_TEXT, Columns, Names, counted, listed
+from relook.sources import MISSING_TEXT, Answer, Columns, Names, counted, listed
 
 NUMBER = re.compile(r"(-?(?:0|[1-9]\d*))(?:\.0*)?", re.ASCII)
 """The number of a class, also as pandas writes a column that has missing ones; 007 is text."""
@@ -86,29 +86,36 @@ def _numbers(texts: Texts, columns: Columns, *, source: str) -> tuple[dict[str |
     """Return classes for texts that are all whole numbers: those numbers, or the places of classes that were told."""
     told = columns.classes or ()
     numbers = {text: str(int(found[1])) for text in texts if text and (found := NUMBER.fullmatch(text))}
-    pointed = [text for text, number in numbers.items() if text != number]
-    facts = [f"{source}: labels such as {pointed[0]} are read as whole numbers."] if pointed else []
-    unsure = sum(texts[text] for text, number in numbers.items() if number == _UNSURE)
-    if unsure and _UNSURE not in told:
-        if columns.uncertain != "missing":
-            raise BadInput(
-                f"{source}: classes were needed, but {unsure:,} of -1 came, which is no label to some and a class to "
-                "others; pass --uncertain missing, or name it with --classes"
-            )
-        facts.append(f"{source}: {unsure:,} of -1 taken as missing.")
-        numbers = {text: number for text, number in numbers.items() if number != _UNSURE}
-    names: dict[str | None, str | None] = {text: None for text in texts if text not in numbers}
+    pointed = [text for text, number in numbers.items() if text != number][:1]
+    facts = [f"{source}: labels such as {text} are read as whole numbers." for text in pointed]
+    unsure = {text for text, number in numbers.items() if number == _UNSURE and _UNSURE not in told}
+    if unsure:
+        facts.append(_missing(sum(texts[text] for text in unsure), columns, source=source))
+        numbers = {text: number for text, number in numbers.items() if text not in unsure}
+    names: dict[str | None, str | None] = dict.fromkeys(texts.keys() - numbers.keys())
     if not told or all(map(NUMBER.fullmatch, told)):
         return names | numbers, tuple(facts)
-    for text, number in numbers.items():
-        if not 0 <= int(number) < len(told):
-            raise BadInput(
-                f"{source}: a class was needed, 0 to {len(told) - 1} as --classes names {len(told)}, but {number} "
-                "came; name all of them, in order"
-            )
-        names[text] = told[int(number)]
     facts.append(f"{source}: labels are numbers, the place of a class: 0 is {told[0]}.")
-    return names, tuple(facts)
+    return names | {text: _at(number, told, source=source) for text, number in numbers.items()}, tuple(facts)
+
+
+def _at(number: str, told: Names, *, source: str) -> str:
+    """Return the class at a place."""
+    if not 0 <= int(number) < len(told):
+        raise BadInput(
+            f"{source}: a class was needed, 0 to {len(told) - 1} as --classes names {len(told)}, but {number} came; "
+            "name all of them, in order"
+        )
+    return told[int(number)]
+
+
+def _missing(unsure: int, columns: Columns, *, source: str) -> str:
+    if columns.uncertain != "missing":
+        raise BadInput(
+            f"{source}: classes were needed, but {unsure:,} of -1 came, which is no label to some and a class to "
+            "others; pass --uncertain missing, or name it with --classes"
+        )
+    return f"{source}: {unsure:,} of -1 taken as missing."
 
 
 def _alike(classes: Names) -> Names:
@@ -126,28 +133,35 @@ def _alike(classes: Names) -> Names:
 def _answers(texts: Texts, columns: Columns, *, source: str) -> Meaning:
     """Return yes, no or missing for each text of a question's column."""
     _check(texts, source=source)
-    names: dict[str | None, str | None] = {}
-    taken: list[str] = []
-    for what, said, option in (("blank", columns.blank, "--blank"), (_UNSURE, columns.uncertain, "--uncertain")):
-        found = [text for text in texts if _mark(text) == what]
-        count = sum(texts[text] for text in found)
-        if found and said is None:
-            raise BadInput(
-                f"{source}: yes or no was needed in column {columns.question}, but {counted(count, 'cell')} of {what} "
-                f"came; say what they are taken for: {option} yes, no or missing"
-            )
-        names |= dict.fromkeys(found, None if said == "missing" else said)
-        taken += [f"{count:,} of {what} taken as {said}"] if found else []
+    blank, blanks = _taken_for(texts, "blank", said=columns.blank, place=f"{source}: column {columns.question}")
+    unsure, unsures = _taken_for(texts, _UNSURE, said=columns.uncertain, place=f"{source}: column {columns.question}")
+    names, taken = blank | unsure, blanks + unsures
     for text in texts:
         if text not in names and _mark(text) not in _KNOWN:
             raise BadInput(
-                f"{source}: yes or no (1 or 0, true or false) was needed in column {columns.question}, but "
-                f"{text!r} came {counted(texts[text], 'time')}; name a column of yes and no"
+                f"{source}: column {columns.question} must hold yes and no, 1 and 0, or true and false, but "
+                f"{text!r} came {counted(texts[text], 'time')}; name another column"
             )
         names.setdefault(text, _KNOWN.get(_mark(text)))
     counts = {answer: sum(texts[text] for text in texts if names[text] == answer) for answer in (YES, NO, None)}
     fact = f"Question {columns.question}: {counts[YES]:,} yes, {counts[NO]:,} no, {counts[None]:,} missing"
     return Meaning(names, (NO, YES), ("; ".join([fact, *taken]) + ".",), _written(texts, names, columns=columns))
+
+
+def _taken_for(
+    texts: Texts, mark: str, *, said: Answer | None, place: str
+) -> tuple[dict[str | None, str | None], list[str]]:
+    """Return what each text with a mark that is neither yes nor no is taken for, and say how many there are."""
+    found = [text for text in texts if _mark(text) == mark]
+    count = sum(texts[text] for text in found)
+    if found and said is None:
+        option = "--blank" if mark == "blank" else "--uncertain"
+        raise BadInput(
+            f"{place} must hold yes and no, but {counted(count, 'cell')} of {mark} came; say what they are taken for: "
+            f"{option} yes, no or missing"
+        )
+    answer = None if said == "missing" else said
+    return dict.fromkeys(found, answer), [f"{count:,} of {mark} taken as {said}"] if found else []
 
 
 def _mark(text: str | None) -> str:

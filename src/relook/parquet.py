@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 import mmap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -39,7 +40,12 @@ _HEADER = 4096
 """The header of a page is rarely longer."""
 
 _ROWS_MOST = (1 << 32) - 2
+_DEPTH = 8
 _REPEATED, _LIST = 2, 3
+
+
+Groups = Literal["refused", "allowed"]
+"""Whether columns may lie in groups, such as the bytes and the name of an image."""
 
 
 class Described(msgspec.Struct, frozen=True):
@@ -70,15 +76,24 @@ class _File(msgspec.Struct, frozen=True, eq=False):
 
 def read(path: Path) -> Sheet:
     """Return the table of a parquet file, of which every page was unpacked once."""
-    import polars as pl
-
     source, found = str(path), described(path)
     check_columns(found.columns, source)
-    with reading(source):
-        frame = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+    frame = scanned(path, found, columns=found.columns)
+    return Sheet(source=source, kind="parquet", frame=frame, columns=found.columns, rows=found.rows)
+
+
+def scanned(path: Path, found: Described, *, columns: Sequence[str]) -> pl.LazyFrame:
+    """Return some columns of a file that was described: text, numbers or lists, each unpacked once."""
+    import polars as pl
+
+    with reading(str(path)):
+        every = pl.scan_parquet(path, glob=False, hive_partitioning=False)
+        if tuple(every.collect_schema().names()) != found.columns:
+            raise BadInput(f"{path}: one name a column was needed, but the file tells of two; write it again")
+        frame = every.select(columns)
         _check_categories(frame, found, path=path)
         _check_cells(frame, path)
-    return Sheet(source=source, kind="parquet", frame=frame, columns=found.columns, rows=found.rows)
+    return frame
 
 
 def _check_categories(frame: pl.LazyFrame, found: Described, *, path: Path) -> None:
@@ -87,7 +102,7 @@ def _check_categories(frame: pl.LazyFrame, found: Described, *, path: Path) -> N
 
     most = max(REPEATED_FREE, REPEATED_A_BYTE * path.stat().st_size)
     for name, kind in frame.collect_schema().items():
-        if isinstance(kind, pl.Categorical | pl.Enum) and found.repeated[name] > most:
+        if isinstance(kind, pl.Categorical | pl.Enum) and found.repeated.get(name, 0) > most:
             raise BadInput(
                 f"{path}: categories with less text were needed in column {name}, for {found.rows:,} rows; "
                 "write it as text"
@@ -128,17 +143,17 @@ def _lengths(name: str, dtype: pl.DataType) -> pl.Expr:
     return cells.bin.size() if inner == pl.Binary else cells.is_null()
 
 
-def described(path: Path) -> Described:
+def described(path: Path, *, groups: Groups = "refused") -> Described:
     """Return what a parquet file holds, and refuse one whose parts do not fit, or that unpacks into too much."""
     with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
         file = _File(str(path), content)
         footer = _footer(file)
-        names, listed = _leaves(footer, file)
-        groups = _structs(footer, 4)
-        _check_rows(footer, groups, file=file, columns=len(names))
+        names, listed = _leaves(footer, file, groups=groups)
+        parts = _structs(footer, 4)
+        _check_rows(footer, parts, file=file, columns=len(names))
         repeated = dict.fromkeys(names, 0)
         unpacked = 0
-        for group in groups:
+        for group in parts:
             chunks = _structs(group, 1)
             if len(chunks) != len(names):
                 raise file.torn(f"{len(names)} columns, but {len(chunks)} in a group of rows")
@@ -170,7 +185,7 @@ def _footer(file: _File) -> dict[int, Any]:
     return file.struct(len(content) - 8 - length, len(content) - 8)[0]
 
 
-def _leaves(footer: dict[int, Any], file: _File) -> tuple[list[str], set[str]]:
+def _leaves(footer: dict[int, Any], file: _File, *, groups: Groups) -> tuple[list[str], set[str]]:
     """Return the names of the columns in order, and which of them are lists."""
     for pair in _structs(footer, 5):
         if pair.get(1) == b"ARROW:schema" and _has_extension(pair.get(2)):
@@ -179,6 +194,9 @@ def _leaves(footer: dict[int, Any], file: _File) -> tuple[list[str], set[str]]:
                 "opened; write text, numbers or lists"
             )
     elements = iter(_structs(footer, 2)[1:])
+    if groups == "allowed":
+        nested = list(_inner(elements, file, place=""))
+        return [name for name, _ in nested], {name for name, several in nested if several}
     names: list[str] = []
     listed: set[str] = set()
     for element in elements:
@@ -194,6 +212,21 @@ def _leaves(footer: dict[int, Any], file: _File) -> tuple[list[str], set[str]]:
                 f"{file.source}: {COLUMNS_MOST:,} columns at most were needed, but more came; write a row an answer"
             )
     return names, listed
+
+
+def _inner(
+    elements: Iterator[dict[int, Any]], file: _File, *, place: str, most: int = COLUMNS_MOST
+) -> Iterator[tuple[str, bool]]:
+    """Yield the names of the columns that lie in groups of them, and whether each is a list."""
+    for element in itertools.islice(elements, most):
+        name, repeated = f"{place}{_text(element, file)}", _number(element, 3) == _REPEATED
+        if name.count(".") > _DEPTH:
+            raise _nested(f"{file.source}: column {name}")
+        if _number(element, 5) > 0:
+            inner = _inner(elements, file, place=f"{name}.", most=_number(element, 5))
+            yield from ((leaf, repeated or several) for leaf, several in inner)
+        else:
+            yield name, repeated
 
 
 def _check_list(element: dict[int, Any], inner: Iterator[dict[int, Any]], *, place: str) -> None:

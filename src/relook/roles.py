@@ -89,14 +89,14 @@ def roles(names: Sequence[str], columns: Columns, *, source: str) -> Roles:
     layout = _layout(names, columns)
     known = ITEM_NAMES if layout == "answers" else ID_NAMES
     single: dict[str, Any] = {
-        "id": named(names, columns.id, known, place=f"{source}: ids"),
-        "text": named(names, columns.text, ("text",), place=f"{source}: text"),
-        "split": named(names, columns.split, ("split",), place=f"{source}: splits"),
-        "group": named(names, columns.group, GROUP_NAMES, place=f"{source}: groups"),
-        "source": named(names, columns.source, ("source",), place=f"{source}: sources"),
+        "id": named(names, columns.id, known=known, place=f"{source}: ids"),
+        "text": named(names, columns.text, known=("text",), place=f"{source}: text"),
+        "split": named(names, columns.split, known=("split",), place=f"{source}: splits"),
+        "group": named(names, columns.group, known=GROUP_NAMES, place=f"{source}: groups"),
+        "source": named(names, columns.source, known=("source",), place=f"{source}: sources"),
     }
     if layout == "answers":
-        single["annotator"] = named(names, columns.annotator, ANNOTATOR_NAMES, place=f"{source}: annotators")
+        single["annotator"] = named(names, columns.annotator, known=ANNOTATOR_NAMES, place=f"{source}: annotators")
         single["at"], single["seconds"] = first(names, AT_NAMES), first(names, SECONDS_NAMES)
     single["label"] = _label(names, columns, layout=layout, source=source)
     lists: dict[str, Any] = {
@@ -120,7 +120,7 @@ def first(names: Sequence[str], known: Sequence[str]) -> str | None:
     return next((lowered[name] for name in known if name in lowered), None)
 
 
-def named(names: Sequence[str], asked: str | None, known: Sequence[str], *, place: str) -> str | None:
+def named(names: Sequence[str], asked: str | None, *, known: Sequence[str] = (), place: str) -> str | None:
     """Return the column that is asked for, which must be there, else the first that is called as one known."""
     if asked is None:
         return first(names, known)
@@ -157,9 +157,9 @@ def _label(names: Sequence[str], columns: Columns, *, layout: str, source: str) 
         if columns.label is not None or layout in ("wide", "counts"):
             raise BadInput(
                 f"{source}: one column of yes and no was needed for --question {columns.question}, but labels are "
-                "named too; leave out --label, or the question"
+                "named too; name one of both"
             )
-        return named(names, columns.question, (), place=f"{source}: the question")
+        return named(names, columns.question, place=f"{source}: the question")
     if layout == "counts":
         return None
     if layout == "wide" and columns.label is None:
@@ -176,7 +176,7 @@ def _files(names: Sequence[str], columns: Columns, *, source: str) -> Names:
             f"{source}: {VIEWS} columns of images at most were needed, but {len(columns.files)} came; name fewer"
         )
     for name in columns.files:
-        named(names, name, (), place=f"{source}: images")
+        named(names, name, place=f"{source}: images")
     return columns.files
 
 
@@ -186,7 +186,7 @@ def _numbers(names: Sequence[str], columns: Columns, *, source: str) -> Names:
         if EACH in asked:
             found += starred(names, asked, place=f"{source}: numbers")
         else:
-            named(names, asked, (), place=f"{source}: numbers")
+            named(names, asked, place=f"{source}: numbers")
             found.append(asked)
     return tuple(dict.fromkeys(found))
 

@@ -66,7 +66,7 @@ def _lazy(stream: Stream) -> pl.LazyFrame:
     import polars as pl
     from polars.io.plugins import register_io_source
 
-    def read(_columns: Any, _predicate: Any, _rows: Any, _size: Any) -> Iterator[pl.DataFrame]:
+    def read(*_wanted: Any) -> Iterator[pl.DataFrame]:
         yield from stream.blocks()
 
     return register_io_source(read, schema=pl.Schema(stream.schema))

@@ -55,7 +55,7 @@ def embeddings(found: Collection, path: Path, *, by: str = "id", columns: Column
             f"{read.place(int(bad.argmax()))}: numbers were needed in each place of an embedding, but NaN or infinity "
             "came; compute it again, or leave its row out"
         )
-    return _joined(found, read, read.values, by=by)
+    return _joined(found, read, values=read.values, by=by)
 
 
 def probabilities(found: Collection, path: Path, *, by: str = "id", columns: Columns = COLUMNS) -> Joined:
@@ -77,17 +77,12 @@ def probabilities(found: Collection, path: Path, *, by: str = "id", columns: Col
         )
     place = [named.index(name) for name in found.classes]
     values = read.values if place == sorted(place) else read.values[:, place]
-    return _joined(found, read, values, by=by)
+    return _joined(found, read, values=values, by=by)
 
 
-def _joined(found: Collection, read: VectorTable | ProbabilityTable, values: FloatArray, *, by: str) -> Joined:
+def _joined(found: Collection, read: VectorTable | ProbabilityTable, *, values: FloatArray, by: str) -> Joined:
     if read.ids is None:
-        if len(values) != len(found):
-            raise BadInput(
-                f"{read.source}: a row for each of {counted(len(found), 'item')} was needed, for it has no ids, but "
-                f"{len(values):,} came; save ids with them"
-            )
-        return Joined(values, facts=(*read.facts, f"{read.source}: joined by order, row by row: it has no ids."))
+        return _by_order(found, read, values=values)
     wanted, there = _names(found, by), _distinct(read.ids, source=read.source, by=by)
     row_of = {name: row for row, name in enumerate(there)}
     rows: IntArray = np.fromiter((row_of.get(name, -1) for name in wanted), np.int64, len(wanted))
@@ -96,17 +91,31 @@ def _joined(found: Collection, read: VectorTable | ProbabilityTable, values: Flo
             f"{read.source}: rows that name items by {by} were needed, but none of {len(there):,} does ({there[0]!r} "
             f"in one, {wanted[0]!r} in the other); pass --join {', '.join(JOINS)} or {KEPT}NAME"
         )
-    lost, known = np.flatnonzero(rows < 0), set(wanted)
-    missing = [str(found.ids[item]) for item in lost.tolist()]
+    known = set(wanted)
+    missing = [str(found.ids[item]) for item in np.flatnonzero(rows < 0).tolist()]
     extra = [own for own, name in zip(read.ids, there, strict=True) if name not in known]
-    filled = values if _in_order(rows, len(values)) else values[rows]
-    if len(lost):
-        filled = filled.astype(np.result_type(filled.dtype, np.float16))
-        filled[lost] = np.nan
-    facts = [f"{read.source}: joined by {by}: {counted(len(wanted) - len(lost), 'item')} of {len(wanted):,}."]
+    facts = [f"{read.source}: joined by {by}: {counted(len(wanted) - len(missing), 'item')} of {len(wanted):,}."]
     facts += [f"{read.source}: no row for {counted(len(missing), 'item')} ({listed(missing, 3)})."] if missing else []
     facts += [f"{read.source}: {counted(len(extra), 'row')} of no item ({listed(extra, 3)})."] if extra else []
-    return Joined(filled, missing, extra, (*read.facts, *facts))
+    return Joined(_rows(values, rows), missing, extra, (*read.facts, *facts))
+
+
+def _by_order(found: Collection, read: VectorTable | ProbabilityTable, *, values: FloatArray) -> Joined:
+    if len(values) != len(found):
+        raise BadInput(
+            f"{read.source}: a row for each of {counted(len(found), 'item')} was needed, for it has no ids, but "
+            f"{len(values):,} came; save ids with them"
+        )
+    return Joined(values, facts=(*read.facts, f"{read.source}: joined by order, row by row: it has no ids."))
+
+
+def _rows(values: FloatArray, rows: IntArray) -> FloatArray:
+    """Return the row of each item, NaN where it has none; nothing is copied where all are in order."""
+    if _in_order(rows, len(values)):
+        return values
+    filled = values[rows]
+    filled[rows < 0] = np.nan
+    return filled
 
 
 def _in_order(rows: IntArray, length: int) -> bool:

@@ -68,7 +68,7 @@ def _cleaned(
     from relook.cleaned import cleaned
 
     events = () if log is None else _events(log)
-    posteriors = _own_posteriors(known, rule) if probabilities is None else _posteriors(known, probabilities)
+    posteriors = _posteriors(known, probabilities, rule=rule)
     return cleaned(known, events=events, posteriors=posteriors, rule=rule, split=split)
 
 
@@ -84,52 +84,52 @@ def _events(log: Path) -> Any:
         ) from None
 
 
-def _own_posteriors(known: "Imported", rule: str) -> "Posteriors | None":
-    """Return the probabilities that came with the set; where some are missing, no belief can be told."""
+def _posteriors(known: "Imported", path: Path | None, *, rule: str) -> "Posteriors | None":
+    """Return the probabilities of a file, else those that came with the set; where some are missing there are none."""
     import numpy as np
 
+    from relook import vectors
     from relook.errors import BadInput
     from relook.sources import counted
     from relook.types import Posteriors
 
-    values = known.vectors("probabilities")
+    if path is None:
+        values, told = known.vectors("probabilities"), str(known.folder)
+    else:
+        found = vectors.probabilities(known.collection(), path)
+        values, told = found.values, str(path)
+        for fact in found.facts:
+            show.say(fact)
     if values is None:
         return None
     missing = int(np.isnan(values).any(axis=1).sum())
     if not missing:
-        return Posteriors(values)
-    told = f"{known.folder}: class probabilities of {counted(missing, 'item')} are missing"
+        return _guarded(known, Posteriors(values), source=told)
+    told = f"{told}: class probabilities of {counted(missing, 'item')} are missing"
     if rule == "belief":
         raise BadInput(f"{told}, but --rule belief was asked for; pass those of all items with --probabilities")
     show.say(f"{told}, so no belief is told.")
     return None
 
 
-def _posteriors(known: "Imported", path: Path) -> "Posteriors":
-    """Return the probabilities of a file, in the order of the set's items and classes."""
-    import numpy as np
-
-    from relook.alignment import Matching, matched
+def _guarded(known: "Imported", posteriors: "Posteriors", *, source: str) -> "Posteriors":
+    """Refuse probabilities whose rows or columns look out of order."""
+    from relook.alignment import Matched
     from relook.errors import BadInput
     from relook.guard import cure, doubt, sentence
-    from relook.inputs import probabilities
     from relook.predictions import predictions
-    from relook.sources import Columns, LabelTable
-    from relook.types import Posteriors
+    from relook.types import Labels
 
     found = known.collection()
-    table = LabelTable(str(known.folder), found.labels().label(), names=found.classes, ids=found.ids.to_list())
-    both = matched(table, probabilities(path, columns=Columns(classes=found.classes)), matching=Matching())
-    for fact in both.facts:
-        show.say(fact)
-    seen = predictions(both.labels, both.posteriors)
+    labels = Labels(found.labels().label(), len(found.classes))
+    if (labels.given < 0).all():
+        return posteriors
+    both = Matched(found.classes, labels, posteriors, found.ids.to_list(), source, joined="order")
+    seen = predictions(labels, posteriors)
     doubtful = doubt(both, seen)
     if doubtful is not None and doubtful.sure:
         raise BadInput(f"{sentence(both, doubtful, seen=seen)}; {cure(both, doubtful)}")
-    order = [both.classes.index(name) for name in found.classes]
-    if order == sorted(order):
-        return both.posteriors
-    return Posteriors(np.take(both.posteriors.values, order, axis=2))
+    return posteriors
 
 
 def _ranked(found: "Cleaned", policy: str) -> "Cleaned":

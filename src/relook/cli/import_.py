@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from relook.collection import Collection
     from relook.imported import Imported, Origin
     from relook.intake import Wanted
+    from relook.sources import Missing
 
 COLUMNS, ALONG, OUT = "Columns", "What comes along", "Running and writing"
 
@@ -55,6 +56,10 @@ def import_(
         Path | None, _option("N x C of a model.", "--probabilities", "--pred-probs", panel=ALONG)
     ] = None,
     join: Annotated[str | None, _option("Join these by id, path, stem or a column.", panel=ALONG)] = None,
+    site_key: Annotated[Path | None, _option("Of DICOM: the key that pseudonyms are made with.", panel=ALONG)] = None,
+    release: Annotated[
+        str | None, _option("Of DICOM: reasons to hold a file back that are overruled: a,b.", panel=ALONG)
+    ] = None,
     allow_missing: Annotated[
         bool, _option("Leave out images without a row and rows without an image.", "--allow-missing", panel=ALONG)
     ] = False,
@@ -74,7 +79,8 @@ def import_(
         numbers=_names(numbers), split=split, group=group, source=origin, question=question, blank=blank,
         uncertain=uncertain,
     )  # fmt: skip
-    wanted = intake.Wanted(columns, form, "allowed" if allow_missing else "refused", labels, images)
+    missing: Missing = "allowed" if allow_missing else "refused"
+    wanted = intake.Wanted(columns, form, missing, labels, images, site_key, _names(release) or ())
     along = {"embeddings": embeddings, "probabilities": probabilities}
     if dry_run:
         look(source, to, wanted=wanted, along=along, join=join)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -42,9 +43,19 @@ _PROBABILITIES = ("probabilities", "pred_probs", "posteriors", "probs", "p", "ar
 _EMBEDDINGS = ("embeddings", "embedding", "features", "x", "arr_0")
 _IDS = (*ID_NAMES, "ids", "items", "paths", "images")
 _COUNTS, _ANSWERS = ("counts", "label_counts"), ("answers", "annotations", "labels_multiannotator")
-_IMAGES, _TEXTS = ("images", "image", "x", "pixels"), ("texts", "text")
+_IMAGES = ("images", "image", "x", "pixels")
 _LINES, _NUMBER = ("id", "text", "split", "group", "source"), "number "
-_CLASSES, _PEOPLE = ("classes", "class_names"), ("annotators", "workers")
+_SINGLE: Mapping[str, Names] = MappingProxyType(
+    {
+        "id": _IDS,
+        "text": ("texts", "text"),
+        "split": ("split",),
+        "group": ("group",),
+        "source": ("source",),
+        "classes": ("classes", "class_names"),
+        "annotators": ("annotators", "workers"),
+    }
+)
 
 
 def collection(path: Path, *, columns: Columns = COLUMNS) -> Collection:
@@ -206,25 +217,24 @@ Taken = dict[str, tuple[str, ...]]
 
 def _taken(found: Mapping[str, Stored], columns: Columns, *, source: str) -> Taken:
     """Return the names of the arrays that have a role: as the user says, else as they are called."""
-    asked = {"id": columns.id, "text": columns.text, "split": columns.split, "group": columns.group}
-    known = {"id": _IDS, "text": _TEXTS, "split": ("split",), "group": ("group",), "source": ("source",)}
-    known |= {"classes": _CLASSES, "annotators": _PEOPLE}
-    taken: Taken = {}
-    for role, names in known.items():
-        name = (asked | {"source": columns.source}).get(role)
-        if name is not None:
-            taken[role] = (_there(found, name, source=source),)
-        elif len(found) > 1:
-            own = [name for name in names if name in found and not is_raster(found[name])]
-            taken |= {role: (own[0],)} if own else {}
-    taken |= {"numbers": tuple(_there(found, name, source=source) for name in columns.numbers or ())}
+    taken: Taken = {role: _single(found, role, columns=columns, source=source) for role in _SINGLE}
+    taken["numbers"] = tuple(_there(found, name, source=source) for name in columns.numbers or ())
     taken["images"] = _images(found, columns, source=source)
-    left = {
-        name: part for name, part in found.items() if name not in {own for names in taken.values() for own in names}
-    }
+    used = {name for names in taken.values() for name in names}
+    left = {name: part for name, part in found.items() if name not in used}
     if left or not taken["images"]:
-        taken["label"] = (_label(left, columns, source=source),)
+        asked = columns.label.removesuffix(EACH) if columns.label is not None else None
+        taken["label"] = (_chosen(left, (*_LABELS, *_COUNTS, *_ANSWERS), asked=asked or None, source=source),)
     return {role: names for role, names in taken.items() if names}
+
+
+def _single(found: Mapping[str, Stored], role: str, *, columns: Columns, source: str) -> Names:
+    """Return the array of a role that one array has, or none; the only array there is holds labels or images."""
+    asked: str | None = getattr(columns, role, None) if role in _LINES else None
+    if asked is not None:
+        return (_there(found, asked, source=source),)
+    own = [name for name in _SINGLE[role] if len(found) > 1 and name in found and not is_raster(found[name])]
+    return tuple(own[:1])
 
 
 def _there(found: Mapping[str, Stored], name: str, *, source: str) -> str:
@@ -242,32 +252,33 @@ def _images(found: Mapping[str, Stored], columns: Columns, *, source: str) -> Na
     return tuple(own[:1])
 
 
-def _label(found: Mapping[str, Stored], columns: Columns, *, source: str) -> str:
-    asked = columns.label.removesuffix(EACH) if columns.label is not None else None
-    return _chosen(found, (*_LABELS, *_COUNTS, *_ANSWERS), asked=asked or None, source=source)
-
-
 def _frame(found: Mapping[str, Stored], taken: Taken, *, columns: Columns, source: str) -> tuple[pl.DataFrame, Columns]:
     """Return the arrays as a table, and what its columns are."""
     import polars as pl
 
-    names = [name for role, names in taken.items() if role not in ("classes", "annotators") for name in names]
-    rows = {name: found[name].shape[0] if found[name].shape else 1 for name in names}
-    if len(set(rows.values())) > 1:
-        several = ", ".join(f"{count:,} of {name}" for name, count in rows.items())
-        raise BadInput(f"{source}: arrays of one length were needed, a row an item, but {several} came; save them anew")
+    rows = _rows(found, taken, source=source)
     cells: dict[str, Any] = {role: _line(found[taken[role][0]], source=source) for role in _LINES if role in taken}
     said = Columns(files=())
     if "label" in taken:
         told, said = _labels(found, taken, columns=columns, source=source)
         cells |= told
     else:
-        cells["label"] = [None] * rows[taken["images"][0]]
+        cells["label"] = [None] * rows
         said = Columns(classes=columns.classes, files=())
     for name in taken.get("numbers", ()):
         cells |= _numbers(found[name], source=source)
     numbers = tuple(name for name in cells if name.startswith(_NUMBER))
     return pl.DataFrame(cells), msgspec.structs.replace(said, numbers=numbers)
+
+
+def _rows(found: Mapping[str, Stored], taken: Taken, *, source: str) -> int:
+    """Return how many items there are, and refuse arrays that disagree."""
+    names = [name for role, names in taken.items() if role not in ("classes", "annotators") for name in names]
+    rows = {name: found[name].shape[0] if found[name].shape else 1 for name in names}
+    if len(set(rows.values())) > 1:
+        several = ", ".join(f"{count:,} of {name}" for name, count in rows.items())
+        raise BadInput(f"{source}: arrays of one length were needed, a row an item, but {several} came; save them anew")
+    return next(iter(rows.values()))
 
 
 def _line(stored: Stored, *, source: str) -> list[str]:

@@ -180,29 +180,47 @@ def _several(number: int, what: str) -> str:
 def _let_in(path: Path, headers: Mapping[Path, Header | None], *, site: Site) -> tuple[list[_Found], Names]:
     """Return the files that are let in, and what is to be known of the others."""
     known = [_Found(file, header) for file, header in headers.items() if header is not None]
-    held = [(part, [why for why in part.header.held if why not in site.released]) for part in known]
-    found = [part for part, reasons in held if not reasons]
-    why = Counter(reason for _, reasons in held for reason in reasons)
-    told = ", ".join(f"{reason} {number:,}" for reason, number in sorted(why.items()))
     if not known:
         raise BadInput(f"{path}: DICOM images were needed, but no file holds one; name the folder that they lie in")
+    found, why = _parted(known, site)
+    told = ", ".join(f"{reason} {number:,}" for reason, number in sorted(why.items()))
     if not found:
         raise BadInput(
             f"{path}: images that may be shown were needed, but all of {counted(len(known), 'file')} are held back "
             f"({told}); look at them, and release what is safe"
         )
     _check_copies(found)
-    unsure = sum(part.header.unsure for part in found)
-    dropped = sum(part.header.dropped for part in found)
-    strangers = sum(not part.header.known_patient for part in found)
     facts = (
-        (len(held) - len(found), "held back, as names or faces may show: {} (" + told + ")"),
+        (len(known) - len(found), "held back, as names or faces may show: {} (" + told + ")"),
         (len(headers) - len(known), "without an image, such as reports or a DICOMDIR, left out: {}"),
-        (unsure, "that do not say whether text is burned into the picture: {}; look at some"),
-        (strangers, "without a patient, each a group of its own: {}"),
-        (dropped, "with words that the standard does not define, which are left out: {}"),
+        *_doubts([part.header for part in found]),
     )
     return found, tuple(f"Files {text.format(f'{number:,}')}." for number, text in facts if number)
+
+
+def _parted(known: Sequence[_Found], site: Site) -> tuple[list[_Found], Counter[str]]:
+    """Return the files that nothing speaks against, and how many are held back for each reason."""
+    found, why = [], Counter[str]()
+    for part in known:
+        reasons = set(part.header.held) - set(site.released)
+        why.update(reasons)
+        if not reasons:
+            found.append(part)
+    return found, why
+
+
+def _doubts(headers: Sequence[Header]) -> tuple[tuple[int, str], ...]:
+    """Return how many files that are let in leave something open, each with what it is."""
+    unsure = sum(header.unsure for header in headers)
+    strangers = sum(not header.known_patient for header in headers)
+    return (
+        (unsure, "that do not say whether text is burned into the picture: {}; look at some"),
+        (strangers, "without a patient, each a group of its own: {}"),
+        (
+            sum(header.dropped for header in headers),
+            "with words that the standard does not define, which are left out: {}",
+        ),
+    )
 
 
 def _check_copies(found: Sequence[_Found]) -> None:
@@ -278,7 +296,9 @@ def _matched(path: Path, found: Sequence[_Found], *, labels: Collection, key: Si
     items: list[_Item] = []
     rows: dict[str, int] = {}
     for row, names in enumerate(_names(labels)):
-        parts = [by_id.get(key.pseudonym("item", name)) or _only(by_name, name, labels.place(row)) for name in names]
+        parts = [
+            by_id.get(key.pseudonym("item", name)) or _only(by_name, name, place=labels.place(row)) for name in names
+        ]
         own = tuple(part for part in parts if part is not None)
         if not own or len(own) < len(parts):
             continue
@@ -288,7 +308,7 @@ def _matched(path: Path, found: Sequence[_Found], *, labels: Collection, key: Si
                     f"{labels.place(row)}: a file of its own was needed, but {labels.place(rows[part.header.id])} has "
                     "it too; remove one of them"
                 )
-        items.append(_together(own, row, labels.place(row), key=key))
+        items.append(_together(own, row, place=labels.place(row), key=key))
     return items
 
 
@@ -308,7 +328,7 @@ def _by_name(root: Path, found: Sequence[_Found]) -> dict[str, list[_Found]]:
     return named
 
 
-def _only(named: Mapping[str, list[_Found]], name: str, place: str) -> _Found | None:
+def _only(named: Mapping[str, list[_Found]], name: str, *, place: str) -> _Found | None:
     parts = named.get(name, [])
     if len(parts) > 1:
         raise BadInput(
@@ -318,7 +338,7 @@ def _only(named: Mapping[str, list[_Found]], name: str, place: str) -> _Found | 
     return parts[0] if parts else None
 
 
-def _together(parts: tuple[_Found, ...], row: int, place: str, *, key: SiteKey) -> _Item:
+def _together(parts: tuple[_Found, ...], row: int, *, place: str, key: SiteKey) -> _Item:
     """Return an item of one file or several, such as a frontal and a lateral one."""
     images = sum(part.header.frames for part in parts)
     if images > VIEWS:
@@ -333,15 +353,16 @@ def _table(items: Sequence[_Item], labels: Collection | None) -> pl.DataFrame:
     """Return the items with their patients, their splits, and what was let in of their tags."""
     import polars as pl
 
-    names = sorted({name for item in items for part in item.found for name in part.header.values})
+    every = set[str]().union(*(part.header.values for item in items for part in item.found))
     columns: dict[str, list[Any]] = {
         "id": [item.id for item in items],
         "group": [item.found[0].header.group for item in items],
-        **{KEPT + name: [_value(item, name) for item in items] for name in names},
+        **{KEPT + name: [_value(item, name) for item in items] for name in sorted(every)},
     }
     if labels is not None and "split" in labels.columns:
-        splits = labels.items.select("split").collect()["split"].to_list()
-        columns["split"] = [splits[item.row] if item.row >= 0 else None for item in items]
+        # The last one is that of items without a row.
+        splits = [*labels.items.select("split").collect()["split"], None]
+        columns["split"] = [splits[item.row] for item in items]
     return pl.DataFrame(columns, schema_overrides=dict.fromkeys(columns, pl.String))
 
 

@@ -58,13 +58,18 @@ def _taken(frame: Any, source: str) -> pl.LazyFrame:
 
     if isinstance(frame, pl.LazyFrame | pl.DataFrame):
         return frame.lazy()
-    if type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "columns"):
-        return _of_pandas(frame, source).lazy()
-    if hasattr(frame, "__arrow_c_stream__"):
-        return pl.DataFrame(frame).lazy()
+    reason = ""
+    if type(frame).__module__.partition(".")[0] == "pandas":
+        if hasattr(frame, "columns"):
+            return _of_pandas(frame, source).lazy()
+    elif hasattr(frame, "__arrow_c_stream__"):
+        try:
+            return pl.DataFrame(frame).lazy()
+        except (TypeError, ValueError, AttributeError, NotImplementedError, pl.exceptions.PolarsError) as error:
+            reason = f", which polars does not take ({str(error)[:200]})"
     raise BadInput(
-        f"{source}: a frame of pandas or polars, or an arrow table, was needed, but {type(frame).__name__} came; "
-        "make one of it"
+        f"{source}: a frame of pandas or polars, or an arrow table, was needed, but {type(frame).__name__} "
+        f"came{reason}; make one of plain columns"
     )
 
 

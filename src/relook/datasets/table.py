@@ -66,7 +66,7 @@ def labels(path: Path, *, columns: Columns = COLUMNS) -> LabelTable:
     table = sheet(path)
     source = table.source
     if columns.id is not None:
-        named(table.columns, columns.id, (), place=f"{source}: ids")
+        named(table.columns, columns.id, place=f"{source}: ids")
     label = label_column(table.columns, columns.label, source=source)
     own, people = _id_column(table.columns, columns), first(table.columns, ANNOTATOR_NAMES)
     frame = table.read(list(dict.fromkeys(name for name in (own, label, people) if name is not None)))
@@ -106,9 +106,9 @@ def embeddings(path: Path, *, columns: Columns = COLUMNS) -> VectorTable:
 
     table = sheet(path)
     source, own = table.source, _id_column(table.columns, columns)
-    kinds = table.frame.collect_schema()
-    lists = [name for name in table.columns if isinstance(kinds[name], pl.List) and name != own]
-    chosen = lists or [name for name in table.columns if name != own and name.lower() not in _NO_CLASSES]
+    others = [name for name in table.columns if name != own]
+    lists = [name for name in others if isinstance(table.frame.collect_schema()[name], pl.List)]
+    chosen = lists or [name for name in others if name.lower() not in _NO_CLASSES]
     if len(lists) > 1 or not chosen:
         came = listed(lists) if lists else "none"
         raise BadInput(f"{source}: one column of lists, or columns of numbers, were needed, but {came} came; leave one")
@@ -116,10 +116,18 @@ def embeddings(path: Path, *, columns: Columns = COLUMNS) -> VectorTable:
     values = (
         _unpacked(frame[lists[0]], table) if lists else np.stack([_numbers(frame[name], table) for name in chosen], 1)
     )
-    left = [name or "one without a name" for name in table.columns if name not in chosen and name != own]
-    facts = (f"{source}: columns that are left aside: {listed(left)}.",) if left else ()
-    ids = None if own is None else _texts(frame[own])
-    return VectorTable(source, values, ids=ids, first_line=table.first_line, facts=table.facts + facts)
+    return VectorTable(
+        source,
+        values,
+        ids=None if own is None else _texts(frame[own]),
+        first_line=table.first_line,
+        facts=table.facts + _left(others, chosen, source=source),
+    )
+
+
+def _left(names: Sequence[str], chosen: Sequence[str], *, source: str) -> Names:
+    left = [name or "one without a name" for name in names if name not in chosen]
+    return (f"{source}: columns that are left aside: {listed(left)}.",) if left else ()
 
 
 def _numbers(column: pl.Series, table: Sheet) -> FloatArray:

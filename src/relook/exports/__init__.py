@@ -12,7 +12,7 @@ from relook import __version__, streams
 from relook.cleaned import Cleaned
 from relook.errors import BadInput
 from relook.evidence import RULES
-from relook.exports import answers, changes, crowds, folders, huggingface, items, tables
+from relook.exports import answers, changes, crowds, folders, huggingface, items, label_studio, tables
 from relook.whole import Over, check_target, whole
 
 FOLDER = ("",)
@@ -35,8 +35,9 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "changes": Form(changes.write, streams.SUFFIXES, "only the items whose label changed"),
         "cleanlab": Form(crowds.write_cleanlab, streams.SUFFIXES, "a row an item, a column an annotator"),
         "crowd-kit": Form(crowds.write_crowd_kit, streams.SUFFIXES, "a row an answer: task, worker, label"),
-        "counts": Form(crowds.write_counts, (".npy",), "N x C counts of votes"),
-        "labels": Form(crowds.write_labels, (".npy",), "N final classes by number, -1 for none"),
+        "label-studio": Form(label_studio.write, (".json",), "tasks with all answers and the final label"),
+        "counts": Form(crowds.write_counts, (".npy", ".npz"), "N x C counts of votes"),
+        "labels": Form(crowds.write_labels, (".npy", ".npz"), "N final labels by number, -1 for none"),
         "huggingface": Form(huggingface.write, FOLDER, "a folder that datasets.load_dataset opens"),
         "folder": Form(folders.write, FOLDER, "images in a folder a class"),
     }
@@ -45,17 +46,6 @@ FORMS: Mapping[str, Form] = MappingProxyType(
 
 SOURCE = "source"
 """The form that a set came in, or the one nearest to it."""
-
-_NEAREST: Mapping[str, str] = MappingProxyType(
-    {
-        "csv": "table",
-        "tsv": "table",
-        "jsonl": "table",
-        "parquet": "table",
-        "folder": "folder",
-        "huggingface": "huggingface",
-    }
-)
 
 
 def write(
@@ -96,8 +86,10 @@ def nearest(found: Cleaned) -> str:
     """Return the form that a set came in, or what holds as much: the items where nothing else can."""
     kind = found.found.form.kind
     if kind in ("npy", "npz"):
-        return "labels" if found.found.labels().given.ndim == 1 else "counts"
-    return _NEAREST.get(kind, "items")
+        return {"items": "labels", "counts": "counts"}.get(found.found.form.layout, "items")
+    if f".{kind}" in streams.SUFFIXES:
+        return "table"
+    return kind if kind in FORMS else "items"
 
 
 def _form(name: str, target: Path) -> Form:

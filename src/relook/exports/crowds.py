@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from relook import streams
 from relook.cleaned import Cleaned, signed
 from relook.errors import BadInput
+from relook.sources import whole
 from relook.streams import ROWS, Stream
 from relook.types import IntArray, blocks
 
 if TYPE_CHECKING:
     import polars as pl
 
-_CELLS = 1 << 22
+_CELLS = 1 << 21
 
 
 class _Votes(msgspec.Struct, frozen=True, eq=False):
@@ -44,8 +46,11 @@ def write_crowd_kit(found: Cleaned, path: Path) -> None:
 
 
 def write_counts(found: Cleaned, path: Path) -> None:
-    """Write N x C counts of votes, the given label's among them, as npy; rows are in the order of the items."""
+    """Write N x C counts of votes, the given label's among them: npy in the items' order, or npz with their ids."""
     shape = len(found), len(found.classes)
+    if path.suffix.lower() == ".npz":
+        _write_archive(found, path, counts=found.evidence.counts())
+        return
     with path.open("wb") as file:
         header = {"descr": "<i4", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
@@ -53,18 +58,45 @@ def write_counts(found: Cleaned, path: Path) -> None:
             file.write(np.ascontiguousarray(found.evidence.counts(block), "<i4").tobytes())
 
 
+def write_labels(found: Cleaned, path: Path) -> None:
+    """Write the final label of each item: npy in the items' order, or npz with their ids.
+
+    Labels are numbers, -1 for none: those that classes are called by where they are numbers, else their places. Only
+    what came as an array of names leaves as one.
+    """
+    final, names = found.evidence.final, found.classes
+    if found.found.form.kind in ("npy", "npz") and not whole(names):
+        labels = np.array([*names, ""])[final]
+    else:
+        labels = np.array([*(map(int, names) if whole(names) else range(len(names))), -1])[final]
+    if path.suffix.lower() == ".npz":
+        _write_archive(found, path, labels=labels)
+    else:
+        np.save(path, labels, allow_pickle=False)
+
+
+def _write_archive(found: Cleaned, path: Path, **values: NDArray[Any]) -> None:
+    ids = np.array(found.evidence.ids.to_list())
+    np.savez(path, allow_pickle=False, ids=ids, classes=np.array(found.classes), **values)
+
+
 def _votes(found: Cleaned) -> _Votes:
     """Return every vote on its own: so many of one class that nobody in particular gave are as many rows."""
     import polars as pl
 
-    told = found.evidence.answers.filter(pl.col("label").is_not_null()).sort("item", maintain_order=True)
-    told = told.select("item", "annotator", pl.col("label").to_physical(), pl.col("count").fill_null(1))
-    if told["count"].max() not in (None, 1):
-        told = told.select(pl.exclude("count").repeat_by("count").explode())
-    people = signed(told)
-    names = people.unique(maintain_order=True)
-    columns = people.cast(pl.Enum(names)).to_physical().to_numpy()
-    return _Votes(told["item"].to_numpy(), columns, told["label"].to_numpy(), names.to_list())
+    told = found.evidence.answers.select("item", "annotator", pl.col("label").to_physical(), "count")
+    told = told.filter(pl.col("label").is_not_null())
+    if (np.diff(told["item"].to_numpy().astype(np.int64)) < 0).any():
+        told = told.sort("item", maintain_order=True)
+    times = told["count"].fill_null(1).to_numpy()
+    if (times > 1).any():
+        told = told[np.repeat(np.arange(len(told)), times)]
+    who = signed(told)
+    names = who.unique(maintain_order=True)
+    numbers, codes = who.to_physical().to_numpy(), names.to_physical().to_numpy()
+    place = np.zeros(int(codes.max(initial=0)) + 1, np.int32)
+    place[codes] = np.arange(len(codes))
+    return _Votes(told["item"].to_numpy(), place[numbers], told["label"].to_numpy(), names.cast(pl.String).to_list())
 
 
 def _long(found: Cleaned) -> Iterator[pl.DataFrame]:
@@ -104,9 +136,3 @@ def _wide_blocks(found: Cleaned, votes: _Votes) -> Iterator[pl.DataFrame]:
         columns = {name: pl.Series(row) for name, row in zip(votes.names, cells, strict=True)}
         told = pl.DataFrame(columns).with_columns(pl.all().replace(-1, None)) if columns else pl.DataFrame()
         yield pl.DataFrame({"id": ids}).hstack(told)
-
-
-def write_labels(found: Cleaned, path: Path) -> None:
-    """Write the final class of each item by its number as npy, -1 where there is none."""
-    with path.open("wb") as file:
-        np.lib.format.write_array(file, np.ascontiguousarray(found.evidence.final, "<i8"), allow_pickle=False)

@@ -14,7 +14,7 @@ import msgspec
 
 from relook import streams
 from relook.cleaned import Cleaned
-from relook.collection import NUMBER
+from relook.collection import KEPT, NUMBER
 from relook.errors import BadInput
 from relook.evidence import RULES
 from relook.streams import Stream
@@ -62,10 +62,26 @@ def _splits(found: Cleaned) -> list[str]:
 
 
 def _contents(found: Cleaned) -> dict[str, str]:
-    """Return the columns of items that go along, and what they are called there."""
-    names = [name for name in found.found.columns if name == "text" or name.startswith(NUMBER)]
-    short = {name: name.removeprefix(NUMBER) for name in names}
-    return {name: name if short[name] in (*OWN, "image", "images") else short[name] for name in names}
+    """Return the columns of items that go along, and what they are called there: known ones, then the source's own."""
+    kinds = found.found.items.collect_schema()
+    named: dict[str, str] = {}
+    taken = {*OWN, "image", "images", *found.found.form.columns.values()}
+    for name in kinds:
+        short = name.removeprefix(NUMBER).removeprefix(KEPT)
+        if name == "text" or name.startswith((NUMBER, KEPT)):
+            free = name == "text" or short not in taken
+            if kinds[name] in _called() and (free or name.startswith(NUMBER)):
+                named[name] = short if free else name
+                taken.add(short)
+    return named
+
+
+def _called() -> dict[Any, str]:
+    """Return what `datasets` calls the types of columns that it shares with polars."""
+    import polars as pl
+
+    numbers = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32, pl.Float64)
+    return {pl.String: "string", pl.Boolean: "bool"} | {kind: kind.__name__.lower() for kind in numbers}
 
 
 def _part(found: Cleaned, split: str) -> Stream:
@@ -133,9 +149,6 @@ def _card(found: Cleaned, splits: list[str]) -> str:
 
 def _kinds(found: Cleaned) -> dict[str, str]:
     """Return the columns with their types, as `datasets` calls them."""
-    import polars as pl
-
-    called = {pl.String: "string", pl.Int64: "int64", pl.Float64: "float64", pl.Float32: "float32", pl.Int32: "int32"}
-    kinds = found.found.items.collect_schema()
+    called, kinds = _called(), found.found.items.collect_schema()
     own = {name: called[kind] for name, kind in _own_kinds().items()}
-    return own | {new: called.get(kinds[old].base_type(), "float64") for old, new in _contents(found).items()}
+    return own | {new: called[kinds[old]] for old, new in _contents(found).items()}

@@ -6,10 +6,11 @@ or a column a class has the new answers beside the old ones; what the final labe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from relook import streams
@@ -30,7 +31,10 @@ _DESCRIBING = ("text", "files", "split", "group", "source")
 def write(found: Cleaned, path: Path) -> None:
     """Write the table in the layout that it came in."""
     layouts = {"items": _of_items, "answers": _of_answers, "wide": _of_annotators, "counts": _of_classes}
-    streams.write(layouts[found.found.form.layout](found), path)
+    stream, form = layouts[found.found.form.layout](found), found.found.form
+    if path.suffix.lower() == f".{form.kind}":
+        stream = msgspec.structs.replace(stream, settings=form.settings)
+    streams.write(stream, path)
 
 
 def _kept(found: Cleaned) -> dict[str, Any]:
@@ -48,17 +52,13 @@ def _rows(found: Cleaned) -> Iterator[tuple[slice, pl.DataFrame]]:
         yield items, block.select(pl.col(KEPT + name).alias(name) for name in own)
 
 
-def _stream(found: Cleaned, schema: Mapping[str, Any], blocks: Callable[[], Iterator[pl.DataFrame]]) -> Stream:
-    return Stream(schema, blocks, settings=found.found.form.settings)
-
-
 # A row an item.
 
 
 def _of_items(found: Cleaned) -> Stream:
     label = found.found.form.columns["label"]
     cells = _cells(found, label)
-    return _stream(found, _kept(found), lambda: _relabelled(found, label, cells=cells))
+    return Stream(_kept(found), lambda: _relabelled(found, label, cells=cells))
 
 
 def _relabelled(found: Cleaned, label: str, *, cells: pl.Series) -> Iterator[pl.DataFrame]:
@@ -133,7 +133,7 @@ def _of_annotators(found: Cleaned) -> Stream:
     schema = own | {name: own[there[0]] for name in told["column"].unique(maintain_order=True) if name not in own}
     cells = pl.concat([block[name].cast(pl.String).unique() for _, block in _rows(found) for name in there])
     spelled = _cast(_spelled(found, cells), own[there[0]], column=there[0])
-    return _stream(found, schema, lambda: _answered(found, told, schema=schema, spelled=spelled))
+    return Stream(schema, lambda: _answered(found, told, schema=schema, spelled=spelled))
 
 
 def _answered(
@@ -154,7 +154,7 @@ def _of_classes(found: Cleaned) -> Stream:
     """Return the table with the new answers counted in."""
     each = found.found.form.settings["each"]
     names = [each.replace(EACH, name) for name in found.classes]
-    return _stream(found, _kept(found), lambda: _counted(found, names))
+    return Stream(_kept(found), lambda: _counted(found, names))
 
 
 def _counted(found: Cleaned, names: list[str]) -> Iterator[pl.DataFrame]:
@@ -214,7 +214,7 @@ def _of_answers(found: Cleaned) -> Stream:
     called = {
         name: form.columns[roles.get(name, name)] for name in said if roles.get(name, name) in form.columns
     } | kept
-    return _stream(found, schema, lambda: _answers(found, called))
+    return Stream(schema, lambda: _answers(found, called))
 
 
 def _answers(found: Cleaned, called: Mapping[str, str]) -> Iterator[pl.DataFrame]:
@@ -222,7 +222,7 @@ def _answers(found: Cleaned, called: Mapping[str, str]) -> Iterator[pl.DataFrame
 
     answers = found.evidence.answers
     told = (
-        answers.with_columns(who=signed(answers))
+        answers.with_columns(who=signed(answers).cast(pl.String))
         .filter(pl.col("label").is_not_null())
         .sort("item", maintain_order=True)
     )
