@@ -200,7 +200,8 @@ def _from_numbers(array: NDArray[Any], *, source: str) -> IntArray:
     if array.dtype.kind != "f":
         raise BadInput(f"{source}: whole numbers or text were needed, but {array.dtype} came; save one class an item")
     missing = np.isnan(array)
-    bad = ~missing & (array != np.floor(np.where(np.isfinite(array), array, 0.5)))
+    # A number that whole numbers of eight bytes end before is none of theirs either.
+    bad = ~missing & ((array != np.floor(np.where(np.isfinite(array), array, 0.5))) | (np.abs(array) >= 2.0**63))
     if bad.any():
         where = tuple(int(part) for part in np.argwhere(bad)[0])
         raise BadInput(
