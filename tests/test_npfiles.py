@@ -267,19 +267,7 @@ def test_a_planted_reader_that_believes_its_header_is_caught(tmp_path: Path, mon
     assert parts(path)["labels"].array().tolist() == [0]
 
 
-# Whatever the bytes: arrays, or one kind of refusal; nothing of them is run.
-
-
-def as_npy(array: Any) -> bytes:
-    stream = io.BytesIO()
-    np.save(stream, array)
-    return stream.getvalue()
-
-
-def as_npz(save: Any) -> bytes:
-    stream = io.BytesIO()
-    save(stream, labels=np.arange(6), texts=np.array(["a", "bc"]))
-    return stream.getvalue()
+# Arrays that are broken in thousands of ways are imported in test_bad_tables; here are those that hold code.
 
 
 def used(path: Path) -> None:
@@ -287,23 +275,15 @@ def used(path: Path) -> None:
         found.array()
 
 
-VALID = {
-    "npy": [as_npy(np.arange(6).reshape(2, 3)), as_npy(np.zeros(4, np.uint8)), as_npy(["a"]), pickled()],
-    "npz": [as_npz(np.savez), as_npz(np.savez_compressed)],
-}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", VALID)
-def test_two_thousand_malformed_files(tmp_path: Path, kind: str) -> None:
+def test_nothing_runs_of_objects_that_are_broken(tmp_path: Path) -> None:
     with watched() as seen:
-        found = outcome(mutations(VALID[kind], 2_500), tmp_path / f"x.{kind}", used)
+        found = outcome(mutations([pickled()], 500), tmp_path / "x.npy", used)
     assert not found.wrong, "\n".join(found.wrong[:9])
-    assert found.refused >= 2_000
     assert seen == []
 
 
 def test_a_planted_reader_that_lets_errors_out_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(npfiles, "BROKEN", ())
-    found = outcome(mutations(VALID["npy"], 50), tmp_path / "x.npy", used)
+    found = outcome(mutations([header("(2,)") + bytes(16)], 50), tmp_path / "x.npy", used)
     assert len(found.wrong) > 5
