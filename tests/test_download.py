@@ -3,7 +3,6 @@
 import hashlib
 import http.client
 import io
-import os
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from relook import download
 from relook.download import fetch, obtain, secure
 from relook.errors import BadInput
 from relook.published import File, Published
@@ -230,9 +228,3 @@ def test_connections_are_secure() -> None:
     assert isinstance(connection, http.client.HTTPSConnection)
     context = connection._context  # type: ignore[attr-defined]
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
-
-
-def test_nothing_is_left_beside(tmp_path: Path) -> None:
-    with download._beside(tmp_path, "x") as made:
-        assert made.name == f".x-{os.getpid()}"
-    assert left(tmp_path) == []

@@ -1,11 +1,12 @@
 """What is written appears whole or not at all, is known again as ours, and never lies over anybody's own."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from relook.errors import BadInput
-from relook.whole import about, check_target, content, is_own, whole
+from relook.whole import about, beside, check_target, content, drafted, is_own, whole
 
 
 def written(target: Path, text: str) -> None:
@@ -71,6 +72,29 @@ def test_a_draft_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
         assert content(tmp_path / name) == before
         assert is_own(tmp_path / name)
     assert len(list(tmp_path.iterdir())) == 4
+
+
+def filled(place: Path) -> None:
+    if place.is_dir():
+        place = place / "deep"
+    place.write_text("d")
+    raise OSError("no space left")
+
+
+def test_a_file_that_fails_leaves_no_draft(tmp_path: Path) -> None:
+    with drafted(tmp_path / "a.txt") as draft:
+        draft.write_text("cat")
+    with pytest.raises(OSError, match="no space left"), drafted(tmp_path / "a.txt") as draft:
+        filled(draft)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("a.txt", "cat")]
+
+
+def test_nothing_is_left_beside(tmp_path: Path) -> None:
+    with beside(tmp_path / "x") as made:
+        assert made == tmp_path / f".x-{os.getpid()}"
+    with pytest.raises(OSError, match="no space left"), beside(tmp_path / "x") as made:
+        filled(made)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_read_is_never_written_over(tmp_path: Path) -> None:

@@ -13,13 +13,13 @@ import shutil
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
 
 from relook.errors import BadInput
 from relook.published import File, Published
+from relook.whole import beside
 
 HOSTS = frozenset(
     {"www.cs.toronto.edu", "cave.cs.toronto.edu", "raw.githubusercontent.com", "zenodo.org", "s3.amazonaws.com"}
@@ -47,7 +47,7 @@ def obtain(found: Published, folder: Path, *, opener: Opener = secure, step: Ste
         raise BadInput(f"{folder}: a folder of data sets was needed, but it is not there; make it, or name another")
     missing = [file for file in found.files if not file.by_hand and not _there(found, file, folder=folder)]
     made: list[Path] = []
-    with _beside(folder, found.name) as staged:
+    with beside(folder / found.name) as staged:
         for file in missing:
             fetch(file, staged / file.name, opener=opener, step=step)
             made += _unpacked(file, staged) if file.holds else [staged / file.name]
@@ -158,14 +158,3 @@ def _unpacked(file: File, staged: Path) -> list[Path]:
         raise BadInput(f"{file.url}: {absent[0]} was needed in the archive, but it is not there; {_by_hand(file)}")
     path.unlink()
     return [staged / name for name in file.holds]
-
-
-@contextmanager
-def _beside(folder: Path, name: str) -> Iterator[Path]:
-    """Make a folder to download into, and leave nothing of it behind."""
-    made = folder / f".{name}-{os.getpid()}"
-    made.mkdir()
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from relook.pictures import Step
 from relook.sources import Names, counted, listed
 from relook.thumbnails import THUMBNAILS, LinkedImages
 from relook.types import Dataset, FloatArray
+from relook.whole import beside
 
 if TYPE_CHECKING:
     import polars as pl
@@ -210,7 +211,7 @@ def write(
     A folder that holds the very same set already is left as it is; one that holds anything else is refused.
     """
     check_target(folder)
-    with _beside(folder) as made:
+    with beside(folder) as made:
         manifest = _written(found, made, origin=origin, step=step)
         manifest = msgspec.structs.replace(manifest, name=folder.name)
         (made / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
@@ -250,17 +251,6 @@ def check_target(folder: Path) -> None:
         raise BadInput(f"{folder}: a folder that is there was needed for {folder.name}; make {folder.parent} first")
 
 
-@contextmanager
-def _beside(folder: Path) -> Iterator[Path]:
-    """Make a folder beside the one that is wanted, and leave nothing of it behind where what follows fails."""
-    made = folder.absolute().with_name(f".{folder.name}-{os.getpid()}")
-    made.mkdir()
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-
-
 def _written(found: Collection, folder: Path, *, origin: Origin, step: Step | None) -> Manifest:
     items, seen = _with_files(found, folder, origin=origin, step=step)
     items.sink_parquet(folder / ITEMS)
@@ -269,7 +259,7 @@ def _written(found: Collection, folder: Path, *, origin: Origin, step: Step | No
         np.save(folder / f"{name}.npy", values, allow_pickle=False)
     _list_missing(origin, folder)
     facts = found.facts + seen + _conflicts(found, folder)
-    beside = sorted(path for path in folder.iterdir() if path.is_file())
+    files = sorted(path for path in folder.iterdir() if path.is_file())
     return Manifest(
         name=folder.name,
         content=found.content,
@@ -280,7 +270,7 @@ def _written(found: Collection, folder: Path, *, origin: Origin, step: Step | No
         # The name and the hash of a patient's file lead to the patient.
         sources=() if found.anonymous else origin.sources,
         root=None if origin.root is None or found.pictures is not None else str(origin.root.absolute()),
-        hashes={path.name: source_file(path).hash for path in beside},
+        hashes={path.name: source_file(path).hash for path in files},
         noise=dict(origin.noise),
         facts=facts,
     )

@@ -7,7 +7,6 @@ was imported is noticed instead of shown.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from relook import pictures
 from relook.errors import BadInput
 from relook.pictures import SIDE, Step
+from relook.whole import drafted
 
 THUMBNAILS = "thumbnails"
 """The folder of an imported set that they are kept in."""
@@ -103,8 +103,7 @@ def make_all(images: LinkedImages, *, engine: Engine, step: Step | None = None) 
 
 def _keep(path: Path, content: bytes) -> None:
     """Write a file whole or not at all; a set that may not be written to is looked at all the same."""
-    made = path.with_name(f".{path.name}-{os.getpid()}")
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        made.write_bytes(content)
-        made.replace(path)
+        with drafted(path) as draft:
+            draft.write_bytes(content)

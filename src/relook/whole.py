@@ -83,10 +83,49 @@ def whole(target: Path, note: Mapping[str, Any]) -> Iterator[Path]:
         told = msgspec.json.encode({**note, "content": content(draft)})
         _synced(draft)
         _exchange(draft, target, gone=gone)
-        _write_note(about(target), msgspec.json.format(told, indent=1) + b"\n")
+        with drafted(about(target)) as written:
+            written.write_bytes(msgspec.json.format(told, indent=1) + b"\n")
     finally:
         for left in (draft, gone):
             _remove(left)
+
+
+@contextmanager
+def drafted(target: Path) -> Iterator[Path]:
+    """Give a name to write a file under, which becomes the target once all is written; no draft is left behind.
+
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp(), "labels.txt")
+    >>> with drafted(target) as draft:
+    ...     _ = draft.write_text("cat")
+    >>> target.read_text(), draft.exists()
+    ('cat', False)
+    """
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        yield draft
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def beside(target: Path) -> Iterator[Path]:
+    """Make a folder beside a target, to write into, and leave nothing of it behind.
+
+    >>> import tempfile
+    >>> with beside(Path(tempfile.mkdtemp(), "pets")) as made:
+    ...     made.is_dir(), made.name.startswith(".pets-")
+    (True, True)
+    >>> made.exists()
+    False
+    """
+    made = target.absolute().with_name(f".{target.name}-{os.getpid()}")
+    made.mkdir()
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def content(path: Path) -> str:
@@ -114,12 +153,6 @@ def _note(target: Path) -> dict[str, Any] | None:
         return msgspec.json.decode(about(target).read_bytes(), type=dict[str, Any])
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
-
-
-def _write_note(path: Path, told: bytes) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_bytes(told)
-    draft.replace(path)
 
 
 def _exchange(draft: Path, target: Path, *, gone: Path) -> None:
