@@ -16,7 +16,8 @@ from relook import datasets, npfiles
 from relook.datasets import medmnist
 from relook.datasets.medmnist import FINDINGS, chest, pneumonia
 from relook.errors import BadInput
-from tests.watched import read_or_refused, watched
+from tests.malformed import read_or_refused
+from tests.watched import watched
 
 SIZES = {"train": 5, "val": 2, "test": 3}
 

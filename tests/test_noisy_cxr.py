@@ -16,8 +16,8 @@ from relook.datasets import noisy_cxr
 from relook.datasets.noisy_cxr import CATEGORIES, CLASSES, Benchmark, benchmark, collection, correspondence, load
 from relook.errors import BadInput
 from tests import radiographs
+from tests.malformed import read_or_refused
 from tests.radiographs import PAPER, Case
-from tests.watched import read_or_refused
 
 MAPPING = "pneumonia-challenge-dataset-mappings_2018.json"
 BOXES = "RSNA_pneumonia_all_probs.csv"
@@ -256,6 +256,7 @@ class TestBadFiles:
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, bytes]:
     there = few(tmp_path_factory.mktemp("fuzz")) / "rsna"
+    load(there.parent)  # what is imported at the first use would be taken for something that runs
     return {path: path.read_bytes() for path in sorted(there.iterdir())}
 
 

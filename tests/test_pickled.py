@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from relook import npfiles, pickled
 from relook.errors import BadInput
 from relook.pickled import unpickled, values
-from tests.watched import read_or_refused, watched
+from tests.malformed import read_or_refused
+from tests.watched import watched
 
 PLAIN: dict[str, Any] = {
     "labels": np.arange(6, dtype=">i2").reshape(2, 3),

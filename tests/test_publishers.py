@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from relook.errors import BadInput
 from relook.publishers import Kind, sheet
-from tests.watched import read_or_refused
+from tests.malformed import read_or_refused
 
 KINDS: dict[str, Kind] = {"n": "whole", "id": "text", "x": "number"}
 

@@ -1,13 +1,11 @@
 """What Python is made to run while something is read: events by which code that hides in a file shows itself."""
 
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import CodeType
 from typing import Any
-
-from relook.errors import BadInput
 
 RUNNING = ("pickle.find_class", "exec", "os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "socket.connect")
 
@@ -15,8 +13,13 @@ _listening: list[list[str]] = []
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if _listening and event in RUNNING:
+    if _listening and event in RUNNING and not _is_of_module(arguments[0]):
         _listening[-1].append(event)
+
+
+def _is_of_module(ran: object) -> bool:
+    """Say whether what is run is a module that lies on the disk: whatever is read first may import its reader."""
+    return isinstance(ran, CodeType) and Path(ran.co_filename).is_file()
 
 
 sys.addaudithook(_hook)
@@ -31,16 +34,3 @@ def watched() -> Iterator[list[str]]:
         yield seen
     finally:
         _listening.remove(seen)
-
-
-def read_or_refused(read: Callable[[], object], path: Path) -> None:
-    """Read a file that may hold anything: it is read, or refused by name; nothing is run, and it takes no time."""
-    began, said = time.process_time(), str(path)
-    with watched() as seen:
-        try:
-            read()
-        except BadInput as error:
-            said = str(error)
-    assert str(path) in said
-    assert seen == []
-    assert time.process_time() - began < 10
