@@ -527,8 +527,11 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
         (*OWN, "--probabilities", "nowhere.npy"),
         "--probabilities nowhere.npy: an npy or npz file was needed, but there is no",
     ),
-    ((*OWN, "--probabilities", "text.npy"), "--probabilities text.npy: an array was needed, but it holds none"),
-    ((*OWN, "--probabilities", "objects.npy"), "--probabilities objects.npy: an array was needed, but it holds none"),
+    ((*OWN, "--probabilities", "text.npy"), r"--probabilities text.npy: an array was needed, but it holds none \("),
+    (
+        (*OWN, "--probabilities", "objects.npy"),
+        r"--probabilities objects.npy: an array was needed, but it holds none \(",
+    ),
     ((*OWN, "--probabilities", "two.npz"), "--probabilities two.npz: a single array was needed, but it holds a, b"),
     (
         (*OWN, "--probabilities", "objects.npz"),
