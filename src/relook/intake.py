@@ -182,10 +182,6 @@ def _hub(source: Path, wanted: Wanted) -> tuple[Collection, Origin]:
     return from_hub(str(source).removeprefix(HUB), columns=wanted.columns), Origin()
 
 
-def _published(source: Path, wanted: Wanted) -> tuple[Collection, Origin]:
-    return datasets.collection(str(source)), Origin()
-
-
 def _file(member: str) -> Callable[[Path, Wanted], tuple[Collection, Origin]]:
     def read(source: Path, wanted: Wanted) -> tuple[Collection, Origin]:
         sources = (source_file(source),) if source.is_file() else ()
@@ -202,5 +198,5 @@ _READERS: Mapping[str, Callable[[Path, Wanted], tuple[Collection, Origin]]] = {
     "label-studio": _file("label_studio"),
     "huggingface": _file("huggingface"),
     "hub": _hub,
-    "published": _published,
+    "published": lambda source, _: (datasets.collection(str(source)), Origin()),
 }
