@@ -179,7 +179,7 @@ class TestImages:
         images = packed(folder / "images", counts.argmax(1))
         (images / "test_labels.npy").unlink()
         with pytest.raises(
-            BadInput, match=r"test_labels.npy was needed beside images.tar.xz, but there is no such file"
+            BadInput, match=r"test_labels.npy was needed beside images.tar.xz, but there is no such file; add it"
         ):
             cifar10h.load(folder, images=images)
 

@@ -119,7 +119,7 @@ def test_a_listing_runs_in_no_spreadsheet(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_no_set_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"an imported set was needed, but it has no manifest\.json; make one"):
+    with pytest.raises(BadInput, match=r"but it has no manifest\.json; make one with relook import"):
         imported.read(tmp_path)
     (tmp_path / "manifest.json").write_text("{}")
     with pytest.raises(BadInput, match="a manifest was needed, but it is none"):

@@ -57,6 +57,12 @@ class TestRecognised:
         (tmp_path / "saved" / "dataset_info.json").touch()
         assert recognised(tmp_path / "saved") == "huggingface"
 
+    def test_dicom_files_without_an_ending_are_known_by_their_mark(self, tmp_path: Path) -> None:
+        (tmp_path / "study").mkdir()
+        (tmp_path / "study" / "IM0001").write_bytes(bytes(128) + b"DICM" + bytes(20))
+        assert recognised(tmp_path / "study") == "dicom"
+        assert recognised(tmp_path / "study" / "IM0001") == "dicom"
+
     def test_what_nobody_knows_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=r"known kind \(.*\), was needed, but \.docx came; say what it is"):
             recognised(tmp_path / "letter.docx")
@@ -126,6 +132,10 @@ class TestRead:
     def test_arrays(self, tmp_path: Path) -> None:
         np.save(tmp_path / "labels.npy", np.array([0, 1, 1]))
         assert read(tmp_path / "labels.npy", tmp_path / "set").dataset().given.given.tolist() == [0, 1, 1]
+
+    def test_a_published_set_by_its_name(self, tmp_path: Path) -> None:
+        made = read(Path("digits"), tmp_path / "set")
+        assert (made.manifest.content, made.manifest.items) == ("images", 1797)
 
     def test_what_cannot_be_read_is_refused(self, pets: Path, tmp_path: Path) -> None:
         made = read(pets, tmp_path / "set")

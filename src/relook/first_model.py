@@ -12,16 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relook.errors import BadInput
-from relook.rng import generator
 from relook.selectors.logistic import Logistic
+from relook.selectors.texts import described
 from relook.sources import counted
 from relook.types import Dataset, FloatArray, Labels, Posteriors
 
 SIDE = 16
 """Pixels along a side of the small pictures that a model of images looks at."""
-
-WORDS, TOPICS = 50_000, 128
-"""Pieces of words that a model of text knows at most, and how many numbers describe a text in the end."""
 
 
 def predicted(dataset: Dataset, *, embeddings: FloatArray | None = None, seed: int = 0) -> tuple[Posteriors, str]:
@@ -62,31 +59,13 @@ def features(dataset: Dataset, *, embeddings: FloatArray | None = None, seed: in
     if dataset.features is not None:
         return np.asarray(dataset.features, np.float64), "the numbers of the items"
     if dataset.texts is not None:
-        return _of_texts(dataset.texts, seed=seed), "pieces of the words of the texts"
+        return described(dataset.texts, seed=seed), "pieces of the words of the texts"
     if dataset.images is not None:
         return _of_images(dataset.images), f"the pixels of pictures of {SIDE} x {SIDE}"
     raise BadInput(
         f"{dataset.name}: class probabilities were needed, but the set holds names alone, nothing to fit a model to; "
         "import it with --embeddings or --probabilities"
     )
-
-
-def _of_texts(texts: Sequence[str], *, seed: int) -> FloatArray:
-    from sklearn.decomposition import TruncatedSVD
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    pieces = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), max_features=WORDS, sublinear_tf=True)
-    try:
-        table = pieces.fit_transform(texts)
-    except ValueError:
-        raise BadInput("texts: words were needed to learn from, but all texts are empty; check the column") from None
-    topics = min(TOPICS, *(size - 1 for size in table.shape))
-    if topics < 1:
-        return np.asarray(table.toarray())
-    chance = np.random.RandomState(int(generator(seed, "topics").integers(2**31)))
-    # Texts that are all alike vary by nothing, and their share of that is no number.
-    with np.errstate(invalid="ignore"):
-        return np.asarray(TruncatedSVD(topics, random_state=chance).fit_transform(table))
 
 
 def _of_images(images: Sequence[Any]) -> FloatArray:

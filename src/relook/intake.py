@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
-from relook import archives, imported
+from relook import archives, datasets, imported
 from relook.collection import Collection
 from relook.errors import BadInput
 from relook.imported import Origin, source_file
 from relook.pictures import SUFFIXES as IMAGES
 from relook.pictures import Step
+from relook.radiograph import is_dicom
 from relook.sources import COLUMNS, Columns, Missing, Names, listed
 
 FORMS: Mapping[str, str] = {
@@ -25,6 +27,7 @@ FORMS: Mapping[str, str] = {
     "label-studio": "JSON exported by Label Studio",
     "huggingface": "a folder of Hugging Face datasets",
     "hub": "a data set of the Hugging Face hub, as hub:NAME",
+    "published": "a published data set, by its name",
     "archive": "zip or tar of any of these",
 }
 """Forms that are read, and what each is."""
@@ -36,7 +39,7 @@ _SUFFIXES: Mapping[str, str] = {
     ".json": "label-studio",
 }
 _HUGGINGFACE = ("dataset_dict.json", "dataset_info.json", "state.json")
-_LOOKED_AT = 1_000
+_LOOKED_AT, _OPENED = 1_000, 20
 
 HUB = "hub:"
 """What comes before the name of a data set that a user asks to be downloaded."""
@@ -91,6 +94,8 @@ def recognised(source: Path) -> str:
     if archives.is_archive(source):
         return "archive"
     suffix = source.suffix.lower()
+    if suffix not in _SUFFIXES and source.is_file() and is_dicom(source):
+        return "dicom"
     if suffix not in _SUFFIXES:
         known = listed([*_SUFFIXES, *archives.KINDS], 20)
         raise BadInput(
@@ -103,6 +108,8 @@ def recognised(source: Path) -> str:
 def _form(source: Path, wanted: Wanted) -> str:
     if str(source).startswith(HUB):
         return "hub"
+    if not source.exists() and str(source) in datasets.NAMES:
+        return "published"
     if not source.exists():
         raise BadInput(f"{source}: a file or a folder to import was needed, but there is none; check the path")
     if wanted.form is None:
@@ -117,24 +124,20 @@ def _form_of_folder(folder: Path) -> str:
         raise BadInput(f"{folder}: a source to import was needed, but this set is imported already; rank it")
     if any((folder / name).is_file() for name in _HUGGINGFACE):
         return "huggingface"
-    names = _some_files(folder)
-    if any(name.endswith(IMAGES) for name in names):
+    files = _some_files(folder)
+    if any(path.name.lower().endswith(IMAGES) for path in files):
         return "folder"
-    if any(_SUFFIXES.get(Path(name).suffix) == "dicom" for name in names):
+    if any(_SUFFIXES.get(path.suffix.lower()) == "dicom" for path in files):
         return "dicom"
-    if any(name.endswith(".arrow") for name in names):
+    if any(path.suffix.lower() == ".arrow" for path in files):
         return "huggingface"
-    return "folder"
+    return "dicom" if any(is_dicom(path) for path in files[:_OPENED]) else "folder"
 
 
-def _some_files(folder: Path) -> list[str]:
-    """Return the names of a folder's first files, in small letters: enough to see what it holds."""
-    names: list[str] = []
-    for path in folder.rglob("*"):
-        names.append(path.name.lower())
-        if len(names) >= _LOOKED_AT:
-            break
-    return names
+def _some_files(folder: Path) -> list[Path]:
+    """Return a folder's first files: enough to see what it holds."""
+    every = (path for path in folder.rglob("*") if path.is_file())
+    return list(islice(every, _LOOKED_AT))
 
 
 def _read(source: Path, form: str, *, wanted: Wanted) -> tuple[Collection, Origin]:
@@ -195,4 +198,5 @@ _READERS: Mapping[str, Callable[[Path, Wanted], tuple[Collection, Origin]]] = {
     "label-studio": _file("label_studio"),
     "huggingface": _file("huggingface"),
     "hub": _hub,
+    "published": lambda source, _: (datasets.collection(str(source)), Origin()),
 }

@@ -76,8 +76,14 @@ class _File(msgspec.Struct, frozen=True, eq=False):
 
 def read(path: Path) -> Sheet:
     """Return the table of a parquet file, of which every page was unpacked once."""
+    import polars as pl
+
     source, found = str(path), described(path)
     check_columns(found.columns, source)
+    with reading(source):
+        known = tuple(pl.scan_parquet(path, glob=False, hive_partitioning=False).collect_schema())
+    if known != found.columns:
+        raise BadInput(f"{source}: one name a column was needed, but the file tells of two; write it again")
     frame = scanned(path, found, columns=found.columns)
     return Sheet(source=source, kind="parquet", frame=frame, columns=found.columns, rows=found.rows)
 
@@ -87,10 +93,7 @@ def scanned(path: Path, found: Described, *, columns: Sequence[str]) -> pl.LazyF
     import polars as pl
 
     with reading(str(path)):
-        every = pl.scan_parquet(path, glob=False, hive_partitioning=False)
-        if tuple(every.collect_schema().names()) != found.columns:
-            raise BadInput(f"{path}: one name a column was needed, but the file tells of two; write it again")
-        frame = every.select(columns)
+        frame = pl.scan_parquet(path, glob=False, hive_partitioning=False).select(columns)
         _check_categories(frame, found, path=path)
         _check_cells(frame, path)
     return frame

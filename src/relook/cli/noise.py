@@ -69,18 +69,18 @@ def noise(
 
 
 def _clean(source: str, data_folder: Path | None, *, split: str | None, question: str | None) -> "Clean":
-    from relook.datasets import EMBEDDED, IN_FOLDER
+    from relook.datasets import NAMES
     from relook.errors import BadInput
     from relook.imported import MANIFEST
     from relook.noisy import of_imported, of_published
 
-    published = source in EMBEDDED or source in IN_FOLDER
+    published = source in NAMES
     if (Path(source) / MANIFEST).is_file() or (Path(source).is_dir() and not published):
         if question is not None:
             raise BadInput("noise: --question belongs to a data set of a name, but a folder came; leave it out")
         return of_imported(Path(source), split=split)
     if not published:
-        known = ", ".join([*EMBEDDED, *IN_FOLDER])
+        known = ", ".join(NAMES)
         raise BadInput(f"{source}: an imported set, or one of {known}, was needed, but it is neither; check the name")
     settings = {name: value for name, value in (("split", split), ("question", question)) if value is not None}
     return of_published(source, data_folder, settings=settings)

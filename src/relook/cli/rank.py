@@ -9,7 +9,7 @@ from relook.cli import show
 from relook.cli.report import check_page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from relook.alignment import Matched
     from relook.guard import Doubt
@@ -89,7 +89,8 @@ def rank(
         both, images = set_of(found, split=split, seed=seed)
     else:
         both = _read(*files, asked=(id, label, classes), allow_missing=allow_missing)
-    written = tell_ranking(both, rule, out=out, images=images, trust_order=trust_order)
+    guarded = guard if not trust_order else look
+    written = tell_ranking(both, rule, out=out, images=images, guarded=guarded)
     show.wrote(*written, following=_next(files) if source is None else f"relook export {source} --to labels.csv")
 
 
@@ -117,14 +118,19 @@ def set_of(found: "Imported", *, split: str | None, seed: int) -> tuple["Matched
 
 
 def tell_ranking(
-    both: "Matched", rule: "Policy", *, out: Out, images: "LinkedImages | None" = None, trust_order: bool = False
+    both: "Matched",
+    rule: "Policy",
+    *,
+    out: Out,
+    images: "LinkedImages | None" = None,
+    guarded: "Callable[[Matched, Predictions], Doubt | None] | None" = None,
 ) -> list[Path]:
     """Rank labels, print what is to be looked at first, write the table and the page, and return what was written."""
     from relook import ranking
     from relook.predictions import predictions
 
     seen = predictions(both.labels, both.posteriors)
-    doubtful = _guard(both, seen, trust_order=trust_order)
+    doubtful = (guarded or guard)(both, seen)
     table = ranking.ranked(both, rule, seen=seen)
     _tell(both, seen, doubtful=doubtful)
     _show(table, out.top, rule=rule.name)
@@ -189,13 +195,20 @@ def _read(
     return together(labels, probabilities, columns=columns, missing="leave out" if allow_missing else "refuse")
 
 
-def _guard(both: "Matched", seen: "Predictions", *, trust_order: bool) -> "Doubt | None":
-    """Refuse columns or rows that look out of order; return a doubt that is no reason to, or that a user overrules."""
-    from relook.errors import BadInput
-    from relook.guard import cure, doubt, sentence
+def look(both: "Matched", seen: "Predictions") -> "Doubt | None":
+    """Return a doubt about the order of columns or rows, which a user overrules."""
+    from relook.guard import doubt
 
-    found = doubt(both, seen)
-    if found is not None and found.sure and not trust_order:
+    return doubt(both, seen)
+
+
+def guard(both: "Matched", seen: "Predictions") -> "Doubt | None":
+    """Refuse columns or rows that look out of order; return a doubt that is no reason to."""
+    from relook.errors import BadInput
+    from relook.guard import cure, sentence
+
+    found = look(both, seen)
+    if found is not None and found.sure:
         raise BadInput(f"{sentence(both, found, seen=seen)}; {cure(both, found)}, or pass --trust-order")
     return found
 

@@ -17,7 +17,7 @@ from relook.errors import BadInput
 from relook.published import FOLDER, data_folder
 from relook.types import Dataset
 
-__all__ = ["EMBEDDED", "FOLDER", "IN_FOLDER", "ArrayPictures", "collected", "collection", "load"]
+__all__ = ["EMBEDDED", "FOLDER", "IN_FOLDER", "NAMES", "ArrayPictures", "collected", "collection", "load"]
 
 EMBEDDED: Mapping[str, Callable[..., Dataset]] = MappingProxyType({"digits": digits.load})
 """Data sets that come with relook's own dependencies."""
@@ -33,6 +33,9 @@ IN_FOLDER: Mapping[str, Callable[..., Dataset]] = MappingProxyType(
     }
 )
 """Data sets whose files lie in the user's folder, in the layout of their publishers."""
+
+NAMES = (*EMBEDDED, *IN_FOLDER)
+"""Data sets that are asked for by their names."""
 
 ANSWERED: Mapping[str, Callable[[Path], Collection]] = MappingProxyType(
     {"cifar10h": cifar10h.collection, "cifar10n": cifar10n.collection, "noisy_cxr": noisy_cxr.collection}
@@ -52,8 +55,8 @@ def load(name: str, folder: str | Path | None = None, *, settings: Mapping[str, 
     if name in EMBEDDED:
         _check_settings(EMBEDDED[name], chosen, name=name)
         return EMBEDDED[name](**chosen)
-    if name not in IN_FOLDER:
-        known = ", ".join(sorted([*EMBEDDED, *IN_FOLDER]))
+    if name not in NAMES:
+        known = ", ".join(sorted(NAMES))
         raise BadInput(f"dataset: one of {known} was needed, but {name!r} came; pass arrays for a set of your own")
     _check_settings(IN_FOLDER[name], chosen, name=name)
     return IN_FOLDER[name](data_folder(folder, what=f"dataset {name}"), **chosen)
