@@ -39,6 +39,11 @@ _SUFFIXES: Mapping[str, str] = {
     ".json": "label-studio",
 }
 _HUGGINGFACE = ("dataset_dict.json", "dataset_info.json", "state.json")
+_IN_FOLDERS: Mapping[str, tuple[str, ...]] = {
+    "folder": IMAGES,
+    "dicom": tuple(suffix for suffix, form in _SUFFIXES.items() if form == "dicom"),
+    "huggingface": (".arrow",),
+}
 _LOOKED_AT, _OPENED = 1_000, 20
 
 HUB = "hub:"
@@ -125,13 +130,9 @@ def _form_of_folder(folder: Path) -> str:
     if any((folder / name).is_file() for name in _HUGGINGFACE):
         return "huggingface"
     files = _some_files(folder)
-    if any(path.name.lower().endswith(IMAGES) for path in files):
-        return "folder"
-    if any(_SUFFIXES.get(path.suffix.lower()) == "dicom" for path in files):
-        return "dicom"
-    if any(path.suffix.lower() == ".arrow" for path in files):
-        return "huggingface"
-    return "dicom" if any(is_dicom(path) for path in files[:_OPENED]) else "folder"
+    endings = {path.suffix.lower() for path in files}
+    known = [form for form, own in _IN_FOLDERS.items() if endings & set(own)]
+    return known[0] if known else "dicom" if any(is_dicom(path) for path in files[:_OPENED]) else "folder"
 
 
 def _some_files(folder: Path) -> list[Path]:
