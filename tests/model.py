@@ -178,8 +178,8 @@ class Model:
         return DISPUTED if self.setting.panel is not None and len(said) >= self.setting.panel else UNSETTLED
 
     def final(self) -> list[int]:
-        """What an item was settled as, else the class that most said before: the lowest one, or -1 if nobody did."""
-        before = [given.index(max(given)) if any(given) else -1 for given in self.setting.given]
+        """What an item was settled as, else the class that most said before: -1 on a tie, or if nobody did."""
+        before = [given.index(max(given)) if given.count(max(given)) == 1 else -1 for given in self.setting.given]
         return [self.verdicts[item] if self.verdicts[item] >= 0 else before[item] for item in self.items]
 
     def settled(self, item: int, votes: list[float]) -> int | None:

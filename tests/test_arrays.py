@@ -100,6 +100,7 @@ def test_an_array_of_an_archive_is_named_by_label(tmp_path: Path) -> None:
     [
         ([0.5, 0.25], "item 0: a class or a count was needed, but 0.5 came; are these probabilities"),
         ([0.0, np.inf], "item 1: a class or a count was needed, but inf came"),
+        ([0.0, -1e30], "item 1: a class or a count was needed, but -1e\\+30 came"),
         ([[1.0, 0.0], [0.3, 0.7]], "item 1: a class or a count was needed, but 0.3 came"),
         ([1j, 2j], "whole numbers or text were needed, but complex128 came; save one class"),
         (np.array(["2020-01-01"], "M8[D]"), r"whole numbers or text were needed, but datetime64\[D\] came"),

@@ -43,6 +43,17 @@ def test_several_answers_are_counts() -> None:
     assert found.labels().given.tolist() == [[1, 1], [0, 1]]
 
 
+def test_a_tie_is_decided_by_the_label_that_an_item_came_with() -> None:
+    people: dict[str, list[object]] = {
+        "item": [0, 0, 1, 1],
+        "annotator": ["Ada", GIVEN, "Ada", "Bo"],
+        "label": ["cat", "dog", "cat", "dog"],
+    }
+    labels = made(["a", "b"], people).labels()
+    assert labels.given.tolist() == [[1, 1], [1, 1]]
+    assert labels.label().tolist() == [1, -1]
+
+
 def test_people_who_are_only_counted_are_counted() -> None:
     answers: dict[str, list[object]] = {
         "item": [0, 0],

@@ -39,7 +39,7 @@ def counted_anew(events: Sequence[Event], world: World, truth: FloatArray) -> tu
     right = variation = clear = hard = turned = 0.0
     for item, shares in enumerate(truth.tolist()):
         counts = labels.given_counts[item].tolist()
-        came = counts.index(max(counts)) if any(counts) else -1
+        came = counts.index(max(counts)) if counts.count(max(counts)) == 1 else -1
         verdict = known["verdicts"].get(item, -1)
         is_right, was_right = (
             label == shares.index(max(shares)) for label in (verdict if verdict >= 0 else came, came)

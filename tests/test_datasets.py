@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from relook import datasets
+from relook import cifar, datasets
 from relook.curves import difficult
 from relook.datasets import cifar10h, digits
 from relook.errors import BadInput
@@ -96,7 +96,7 @@ def folder(tmp_path: Path, counts: IntArray) -> Path:
     return tmp_path
 
 
-def packed(folder: Path, labels: IntArray, *, classes: tuple[str, ...] = cifar10h.CLASSES, items: int = 40) -> Path:
+def packed(folder: Path, labels: IntArray, *, classes: tuple[str, ...] = cifar.CLASSES, items: int = 40) -> Path:
     """Write an archive of images by class, as 1 x 1 pixels that tell their row, and the labels beside it."""
     folder.mkdir(exist_ok=True)
     np.save(folder / "test_labels.npy", labels)
@@ -170,22 +170,66 @@ class TestImages:
             cifar10h.load(folder, images=images)
 
     def test_nothing_there(self, folder: Path) -> None:
-        with pytest.raises(BadInput, match=r"test_batch\.bin or images\.tar\.xz beside it was needed, but neither is"):
+        with pytest.raises(
+            BadInput, match=r"one of cifar-10-batches-bin, cifar-10-batches-py, images.tar.xz was needed in"
+        ):
             cifar10h.load(folder, images=folder / "nowhere")
 
     def test_an_archive_without_labels(self, folder: Path, counts: IntArray) -> None:
         images = packed(folder / "images", counts.argmax(1))
         (images / "test_labels.npy").unlink()
         with pytest.raises(
-            BadInput, match=r"test_labels.npy was needed beside images.tar.xz, but there is no such file"
+            BadInput, match=r"test_labels.npy was needed beside images.tar.xz, but there is no such file; add it"
         ):
             cifar10h.load(folder, images=images)
 
     def test_labels_of_another_number(self, folder: Path, counts: IntArray) -> None:
         images = packed(folder / "images", counts.argmax(1))
         np.save(images / "test_labels.npy", counts.argmax(1)[:50])
-        with pytest.raises(BadInput, match=r"must hold 10000 labels, but shape \(50,\) came"):
+        with pytest.raises(BadInput, match=r"must hold 10000 labels, but int64 of shape \(50,\) came"):
             cifar10h.load(folder, images=images)
+
+
+class TestAnswersOfPeople:
+    def test_counts(self, data_dir: Path) -> None:
+        found = cifar10h.collection(data_dir)
+        counts = found.labels().given
+        assert round(counts.sum(1).mean(), 1) == 51.1
+        assert int((counts.max(1) == counts.sum(1)).sum()) == 4_393, "unanimous"
+        assert int(difficult(counts / counts.sum(1, keepdims=True)).sum()) == 454
+        assert found.answers["annotator"].null_count() == len(found.answers)
+        assert datasets.collection("cifar10h", data_dir).facts == found.facts
+
+    def raw(self, folder: Path, *rows: str) -> Path:
+        heading = "annotator_id,trial_index,is_attn_check,chosen_category,cifar10_test_test_idx,reaction_time"
+        (folder / "cifar10h").mkdir()
+        (folder / "cifar10h" / "cifar10h-raw.csv").write_text("\n".join([heading, *rows]))
+        return folder
+
+    def test_single_answers(self, tmp_path: Path) -> None:
+        rows = "0,1,0,cat,9999,1500", "7,2,0,dog,9999,-3", "7,3,1,truck,-99999,900"
+        found = cifar10h.collection(self.raw(tmp_path, *rows))
+        columns = found.answers.select("item", "annotator", "label", "seconds")
+        assert columns.rows() == [(9_999, "0", "cat", 1.5), (9_999, "7", "dog", None)]
+        assert found.facts == ("1 attention check left out.", "1 time below 0: taken as unknown.")
+        assert len(found) == 10_000
+
+    @pytest.mark.parametrize(
+        ("row", "message"),
+        [
+            ("0,1,0,cat,10000,1500", "rows of the test set, 0 to 9,999, were needed in column cifar10_test_test_idx"),
+            ("0,1,0,lynx,3,1500", r"cifar10h-raw\.csv, item 3 \(id 3\): a class was needed, .+ but 'lynx' came"),
+        ],
+    )
+    def test_other_answers(self, tmp_path: Path, row: str, message: str) -> None:
+        with pytest.raises(BadInput, match=message):
+            cifar10h.collection(self.raw(tmp_path, row))
+
+    def test_a_set_with_a_label_an_item(self) -> None:
+        found = datasets.collection("digits", settings={"rate": 0.0})
+        assert found.content == "images"
+        assert np.array_equal(found.labels().given, datasets.load("digits", settings={"rate": 0.0}).given.given)
+        assert sum(name.startswith("number:") for name in found.columns) == 64
 
 
 class TestBadCounts:
@@ -198,10 +242,10 @@ class TestBadCounts:
     @pytest.mark.parametrize(
         ("array", "message"),
         [
-            (np.ones((10, 10), int), r"must hold 10000 x 10 counts, but int64 of shape \(10, 10\) came; get it from"),
+            (np.ones((10, 10), int), r"must hold 10000 x 10 counts, but int64 of shape \(10, 10\) came; get it"),
             (np.ones((10_000, 10)), "must hold 10000 x 10 counts, but float64 of shape"),
             (np.zeros((10_000, 10), int), "truth: rows must hold shares or counts of answers, but item 0"),
-            (np.full((10_000, 10), None), r"must be an array of numbers, but it is none \(.+\); get it again"),
+            (np.full((10_000, 10), None), "numbers or text were needed, but it holds Python objects"),
         ],
     )
     def test_another_array(self, tmp_path: Path, array: Any, message: str) -> None:
@@ -211,7 +255,7 @@ class TestBadCounts:
 
     def test_no_array_at_all(self, tmp_path: Path) -> None:
         (tmp_path / "cifar10h-counts.npy").write_text("counts", "utf-8")
-        with pytest.raises(BadInput, match="must be an array of numbers, but it is none"):
+        with pytest.raises(BadInput, match="an array was needed, but this is no npy file; save it with numpy"):
             cifar10h.load(tmp_path)
 
     def test_unknown_subset(self, folder: Path) -> None:
@@ -311,7 +355,7 @@ class TestByName:
             (
                 "mnist",
                 {},
-                "dataset: one of cifar10h, digits was needed, but 'mnist' came; pass arrays for a set of your own",
+                "noisy_cxr, pneumoniamnist was needed, but 'mnist' came; pass arrays for a set of your own",
             ),
             ("cifar10h", {}, "dataset cifar10h: a folder was needed, but none was given; name it, or set RELOOK_DATA"),
             (

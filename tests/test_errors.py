@@ -16,5 +16,14 @@ def test_each_error_is_a_builtin_one_too(error: type[Exception], builtin: type[E
         raise error("labels: one sentence")
 
 
+def test_a_message_is_one_line_that_keeps_its_place_and_its_cure() -> None:
+    message = str(BadInput("pets.csv: a class was needed, but " + "cat\n" * 1000 + "\ud800 came; mend it"))
+    assert message.isprintable()
+    assert len(message) < 1500
+    assert message.startswith("pets.csv: a class was needed, but cat\\ncat")
+    assert message.endswith("\\ud800 came; mend it")
+    assert str(BadInput("pets.csv: naïve labels")) == "pets.csv: naïve labels"
+
+
 def test_they_are_all_there_are() -> None:
     assert set(RelookError.__subclasses__()) == {BadInput, BadLog, MissingExtra, NotAllowed}

@@ -113,8 +113,13 @@ def test_identical_items_with_different_labels_are_listed(tmp_path: Path) -> Non
     assert honest.manifest.facts == ()
 
 
+def test_a_listing_runs_in_no_spreadsheet(tmp_path: Path) -> None:
+    made = written(pets(text=["=1+1", "=1+1", "other"]), tmp_path / "pets")
+    assert pl.read_csv(made.folder / "conflicts.csv")["text"].to_list() == ["'=1+1"] * 2
+
+
 def test_a_folder_that_is_no_set_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"an imported set was needed, but it has no manifest\.json; make one"):
+    with pytest.raises(BadInput, match=r"but it has no manifest\.json; make one with relook import"):
         imported.read(tmp_path)
     (tmp_path / "manifest.json").write_text("{}")
     with pytest.raises(BadInput, match="a manifest was needed, but it is none"):
@@ -142,6 +147,7 @@ def test_changed_bytes_are_noticed(tmp_path: Path) -> None:
 
 def test_an_item_without_an_image_shows_none(tmp_path: Path) -> None:
     made = written(pets(files=[[], [], []]), tmp_path / "pets", origin=Origin(root=tmp_path))
+    assert made.manifest.facts == ()
     images = made.dataset().images
     assert images is not None
     assert len(images) == 3

@@ -280,7 +280,7 @@ class TestLabels:
         assert campaign.labels() is given_labels
 
     def test_counts_become_the_label_that_most_gave(self) -> None:
-        assert self.campaign(Labels(np.array([[0, 3], [1, 1], [0, 0]]), 2)).final().tolist() == [1, 0, -1]
+        assert self.campaign(Labels(np.array([[0, 3], [1, 1], [0, 0]]), 2)).final().tolist() == [1, -1, -1]
 
     def test_labels_with_answers_start_no_campaign(self) -> None:
         """Those answers have no events: they would be lost with the first new one."""

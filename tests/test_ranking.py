@@ -211,3 +211,13 @@ class TestWrongLabels:
         found = both(given, values)
         wrong = wrong_labels(found, predictions(found.labels, found.posteriors))
         assert wrong == WrongLabels(0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(("name", "mark"), [("x.csv", ","), ("x.tsv", "\t")])
+def test_a_formula_for_an_id_runs_in_no_spreadsheet(tmp_path: Path, name: str, mark: str) -> None:
+    ids = ["=1+1", "@x", *(str(item) for item in range(198))]
+    write(table(of=both(ids=ids)), tmp_path / name)
+    with (tmp_path / name).open(newline="") as file:
+        found = [row["id"] for row in csv.DictReader(file, delimiter=mark)]
+    assert {"'=1+1", "'@x"} <= set(found)
+    assert not [cell for cell in found if cell.startswith(("=", "@"))]

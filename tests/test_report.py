@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from relook import BadInput, Dataset, Labels, Posteriors
 from relook.cli import app
 from relook.figures import DARK, LIGHT
+from relook.pictures import packed
 from relook.report import RankingReport, Report, gallery, headline, html, pictured, write
 from relook.report.frame import POLICY, style
 from relook.report.heat import heat_map
-from relook.report.pictures import packed
 from relook.runs import Outcome, Runs, gathered, read_runs, write_runs
 from tests import samples
 from tests.html import Element, read

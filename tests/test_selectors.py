@@ -237,3 +237,45 @@ FEATURES, LABELS = np.arange(12.0).reshape(6, 2), Labels(np.array([0, 1, 0, 1, 0
 def test_bad_input(act: Callable[[], Any], message: str) -> None:
     with np.errstate(all="ignore"), pytest.raises(BadInput, match=message):
         act()
+
+
+class TestGroups:
+    """Items of one group are predicted by models that saw none of them."""
+
+    def twins(self) -> tuple[FloatArray, Labels, list[str]]:
+        """Items that come twice, with labels that nothing predicts but the twin."""
+        rng = np.random.default_rng(0)
+        points = rng.normal(size=(150, 60))
+        labels = rng.integers(2, size=150)
+        return np.repeat(points, 2, axis=0), Labels(np.repeat(labels, 2), 2), [str(row // 2) for row in range(300)]
+
+    def agreement(self, groups: list[str] | None) -> float:
+        features, labels, _ = self.twins()
+        found = Logistic(logit_variance=1e4)(features, labels, groups=groups)
+        return float((found.mean().argmax(1) == labels.given).mean())
+
+    def test_a_twin_tells_nothing_where_it_is_in_the_group(self) -> None:
+        _, _, groups = self.twins()
+        assert self.agreement(None) > 0.65
+        assert self.agreement(groups) < 0.6
+
+    def test_no_group_is_split(self) -> None:
+        _, labels, groups = self.twins()
+        fold_of = Logistic()._whole(labels.given, groups, rng=np.random.default_rng(0))
+        assert (fold_of[::2] == fold_of[1::2]).all()
+        assert np.bincount(fold_of).tolist() == [60] * 5
+
+    def test_an_unlabelled_item_of_a_group_is_predicted_without_it(self) -> None:
+        features, labels, groups = self.twins()
+        given = labels.given.copy()
+        given[1::2] = -1
+        found = Logistic(logit_variance=1e4)(features, Labels(given, 2), groups=groups)
+        right = found.mean().argmax(1) == labels.given
+        assert right[1::2].mean() < 0.62
+        alone = Logistic(logit_variance=1e4)(features, Labels(given, 2))
+        assert (alone.mean().argmax(1) == labels.given)[1::2].mean() > 0.8
+
+    def test_too_few_groups_are_refused(self) -> None:
+        features, labels, _ = self.twins()
+        with pytest.raises(BadInput, match="a labelled group a fold was needed, but 2 came for 5; take fewer folds"):
+            Logistic()(features, labels, groups=["a"] * 150 + ["b"] * 150)

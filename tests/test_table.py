@@ -200,13 +200,18 @@ class TestProbabilities:
             probabilities(tmp_path, text)
 
 
-@pytest.mark.parametrize("read", [table.labels, table.probabilities])
-@pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.jsonl"])
-def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path, read: Any, name: str) -> None:
+@pytest.mark.parametrize("read", [table.labels, table.probabilities, table.collection])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("x.csv", "line 2: text in UTF-8 was needed, but the bytes ff fe 0a came, so it cannot be read; export it"),
+        ("x.jsonl", "line 2: text in UTF-8 was needed, but the bytes ff fe 0a came"),
+        ("x.parquet", "a parquet file was needed, but it does not start and end as one; write it again"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path, read: Any, name: str, said: str) -> None:
     (tmp_path / name).write_bytes(b"id,label\na,\xff\xfe\n")
-    with pytest.raises(
-        BadInput, match=r"table was needed, but it cannot be read .* export it again, in UTF-8"
-    ) as raised:
+    with pytest.raises(BadInput, match=said) as raised:
         read(tmp_path / name)
     assert "\n" not in str(raised.value)
 

@@ -63,6 +63,40 @@ class TestMajority:
         catches(partial(self.law, rule=lambda votes: votes.argmax(1)))
 
 
+class TestLabel:
+    """The class with more votes than any other; a tie is decided by the label that an item came with, or not at all."""
+
+    def law(self, how: settings, rule: Callable[[Labels], IntArray]) -> None:
+        @how
+        @given(counts, st.integers(0, 2**32 - 1))
+        def check(rows: list[list[int]], seed: int) -> None:
+            came = np.random.default_rng(seed).integers(-1, len(rows[0]), len(rows))
+            expected = [
+                row.index(max(row)) if row.count(max(row)) == 1 else int(label)
+                for row, label in zip(rows, came, strict=True)
+            ]
+            assert rule(Labels(np.array(rows), len(rows[0]), came_with=came)).tolist() == expected
+            untied = [-1 if row.count(max(row)) > 1 else label for row, label in zip(rows, expected, strict=True)]
+            assert rule(labels_of(*rows, classes=len(rows[0]))).tolist() == untied
+
+        check()
+
+    def test_holds(self) -> None:
+        self.law(LAW, Labels.label)
+
+    def test_the_lowest_on_a_tie_is_caught(self) -> None:
+        catches(partial(self.law, rule=Labels.majority))
+
+    def test_one_given_label_decides_a_tie_with_one_answer(self) -> None:
+        assert labels_of(0, 1, -1, answers=[[0, 1], [2, 0], [1, 1]]).label().tolist() == [0, 0, -1]
+
+    def test_what_items_came_with_has_a_class_an_item(self) -> None:
+        with pytest.raises(BadInput, match=r"labels: one that each of 1 items came with was needed, but shape \(2,\)"):
+            Labels(np.array([[1, 1]]), 2, came_with=np.array([0, 1]))
+        with pytest.raises(BadInput, match="but item 0 has 2; are the labels of this data set"):
+            Labels(np.array([[1, 1]]), 2, came_with=np.array([2]))
+
+
 class TestLabels:
     """Given labels and answers are counted together, whatever they come as."""
 

@@ -65,12 +65,12 @@ def matched(labels: LabelTable, probabilities: ProbabilityTable, *, matching: Ma
     if labels.ids is None or probabilities.ids is None:
         ids = labels.ids if labels.ids is not None else probabilities.ids
         rows, joining = None, _joined_by_order(labels, probabilities)
-        posteriors = _checked_posteriors(probabilities)
+        posteriors = checked_posteriors(probabilities)
     else:
         join = _Join(labels, probabilities, labels.ids, probabilities.ids)
         rows, kept, joining = join.rows(matching.missing)
         given, ids = given[kept], [labels.ids[item] for item in kept.tolist()]
-        posteriors = _in_order(_checked_posteriors(probabilities), rows)
+        posteriors = _in_order(checked_posteriors(probabilities), rows)
         if not _labelled(given):
             raise BadInput(
                 f"{labels.source}: labels were needed, but no item of {probabilities.source} has one; check both"
@@ -218,7 +218,8 @@ def _count_from_one(labels: LabelTable, classes: int) -> bool:
     return int(known.min()) == 1 and int(known.max()) == classes
 
 
-def _checked_posteriors(probabilities: ProbabilityTable) -> Posteriors:
+def checked_posteriors(probabilities: ProbabilityTable) -> Posteriors:
+    """Return probabilities that can be some, and say of rounded ones what they are."""
     try:
         return Posteriors(probabilities.values)
     except BadInput as error:

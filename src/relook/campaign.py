@@ -75,7 +75,7 @@ class Campaign:
         self.ledger = Ledger(given, started)
         self._score = policy.score
         self._by_belief = uses_belief(policy.stop)
-        self._posteriors: Posteriors | None = None
+        self.posteriors: Posteriors | None = None
         self._queue: Queue
         self._natural: dict[int, float] = {}
         self._changed: dict[int, None] = {}
@@ -300,7 +300,7 @@ class Campaign:
         return model.belief(self._rows([item], [state]))[0]
 
     def _rows(self, items: list[int], states: list[Item]) -> Rows:
-        given, posteriors = self.ledger.given, self._posteriors
+        given, posteriors = self.ledger.given, self.posteriors
         numbers = np.array(items)
         return Rows(
             numbers,
@@ -319,7 +319,7 @@ class Campaign:
         score = self.policy.score if fit is None else fit(labels, posteriors)
         scores = score_items(score, labels, posteriors, given_weight=self.policy.given_weight)
         # Only now is anything changed: posteriors that do not fit leave the campaign as it was.
-        self._score, self._posteriors, self._queue = score, posteriors, Queue(scores, self.ledger)
+        self._score, self.posteriors, self._queue = score, posteriors, Queue(scores, self.ledger)
         self._natural.clear()
         self._changed.clear()
         for item, state in self.ledger.items.items():

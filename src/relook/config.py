@@ -46,6 +46,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     dataset: str | None = None
+    split: str | None = None
     data: str | None = None
     subset: Literal["paper", "all"] | None = None
     truth: str | None = None

@@ -104,7 +104,7 @@ def curve(events: Sequence[Event], given: Labels, *, truth: FloatArray, given_we
     [0.5, 1.0]
     """
     steps = _Steps(events)
-    label, right, hard = given.majority(), truth.argmax(1), difficult(truth)
+    label, right, hard = given.label(), truth.argmax(1), difficult(truth)
     right_given = label == right
     items = steps.items
     right_after = np.where(steps.verdicts >= 0, steps.verdicts, label[items]) == right[items]

@@ -6,12 +6,19 @@
     ├── NotAllowed (RuntimeError)     the campaign's rules forbid this now
     └── MissingExtra (ImportError)    a part that was not installed is needed
 
-Every message reads `where: what was needed, but what came, what to do`.
+Every message reads `where: what was needed, but what came, what to do`, in one line that fits on a screen, whatever a
+file has put into it.
 """
+
+LONGEST = 1_000
+"""A message has so many characters; what is too much is cut out of its middle."""
 
 
 class RelookError(Exception):
     """Anything that relook raises on purpose."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(_one_line(str(message)))
 
 
 class BadInput(RelookError, ValueError):
@@ -28,3 +35,11 @@ class NotAllowed(RelookError, RuntimeError):
 
 class MissingExtra(RelookError, ImportError):
     """A part of relook that was not installed is needed."""
+
+
+def _one_line(message: str) -> str:
+    if len(message) > LONGEST:
+        message = f"{message[: LONGEST * 2 // 3]} ... {message[-LONGEST // 4 :]}"
+    if message.isprintable():
+        return message
+    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in message)

@@ -10,6 +10,7 @@ import hashlib
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -49,14 +50,13 @@ class World(msgspec.Struct, frozen=True, eq=False):
     @property
     def truth(self) -> FloatArray:
         """True label distributions, N x C."""
-        if self.dataset.truth is None:
-            raise BadInput(f"{self.dataset.name}: a simulation needs the truth, but this set has none; pass --truth")
-        return self.dataset.truth
+        check_truth(self)
+        return cast("FloatArray", self.dataset.truth)
 
     @property
     def wrong(self) -> int:
         """Items whose given label is not the true class."""
-        return int((self.dataset.given.majority() != self.dataset.true_class).sum())
+        return int((self.dataset.given.label() != self.dataset.true_class).sum())
 
     def inputs(self) -> dict[str, str | None]:
         """Return the hashes of what the simulations depend on."""
@@ -66,6 +66,15 @@ class World(msgspec.Struct, frozen=True, eq=False):
             "probabilities": None if self.posteriors is None else self.posteriors.fingerprint(),
             "bound": None if self.clean is None else self.clean.fingerprint(),
         }
+
+
+def check_truth(world: World) -> None:
+    """Refuse to simulate where nobody knows what is right."""
+    if world.dataset.truth is None:
+        raise BadInput(
+            f"{world.dataset.name}: a simulation needs the truth, but this set has none; pass --truth, or simulate on "
+            "a noisy copy that relook noise makes"
+        )
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,7 +230,7 @@ def oracle_need(world: World, seeds: Sequence[int], *, settle: str = "paper") ->
     It is the mean over the seeds, rounded up. Not all of these labels come out right: the crowd errs, and an oracle
     that asked until all are right would never end on items whose crowd is evenly split.
     """
-    wrong = np.flatnonzero(world.dataset.given.majority() != world.dataset.true_class)
+    wrong = np.flatnonzero(world.dataset.given.label() != world.dataset.true_class)
     if not len(wrong):
         return 0
     given = world.dataset.given.given[wrong]

@@ -9,32 +9,36 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from relook import __version__, pictures
+from relook import __version__, npfiles, pictures
+from relook.cells import write_csv
 from relook.collection import GIVEN, NUMBER, Collection, Form
 from relook.errors import BadInput
+from relook.pictures import Step
 from relook.sources import Names, counted, listed
+from relook.thumbnails import THUMBNAILS, LinkedImages
 from relook.types import Dataset, FloatArray
+from relook.whole import beside
 
 if TYPE_CHECKING:
     import polars as pl
 
 SCHEMA = 1
 MANIFEST, ITEMS, ANSWERS = "manifest.json", "items.parquet", "answers.parquet"
-IMAGES, CONFLICTS = "images", "conflicts.csv"
+IMAGES, CONFLICTS, MISSING = "images", "conflicts.csv", "missing.csv"
 
 VECTORS = ("embeddings", "probabilities")
 """What may come along with a row an item: `embeddings.npy`, `probabilities.npy`; a row of NaN where it is missing."""
 
-Step = Callable[[], object]
+TRUTH = "truth"
+"""The true distributions of a set that was made noisy on purpose, N x C, in `truth.npy`: it can be simulated on."""
 
 
 class SourceFile(msgspec.Struct, frozen=True):
@@ -49,7 +53,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What an imported set is and where it came from.
 
     `root` is the folder that the paths of images start from: none for images that lie in the set itself. `hashes` are
-    the SHA-256 of the files beside the manifest.
+    the SHA-256 of the files beside the manifest. `noise` says what made the given labels wrong, where that was done on
+    purpose: the model, its settings, the seed and the rate.
     """
 
     schema: int = SCHEMA
@@ -63,15 +68,22 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[SourceFile, ...] = ()
     root: str | None = None
     hashes: dict[str, str] = {}
+    noise: dict[str, int | float | str] = {}
     facts: Names = ()
 
 
 class Origin(msgspec.Struct, frozen=True, eq=False):
-    """What a collection is imported with: the files it was read from, the folder its images lie in, and its vectors."""
+    """What a collection is imported with: the files it was read from, the folder its images lie in, and its vectors.
+
+    `missing` are the ids of items that vectors have no row for, by what lacks them; `noise` is how labels were made
+    wrong on purpose.
+    """
 
     sources: tuple[SourceFile, ...] = ()
     root: Path | None = None
     vectors: Mapping[str, FloatArray] = {}
+    missing: Mapping[str, Sequence[str]] = {}
+    noise: Mapping[str, int | float | str] = {}
 
 
 UNKNOWN = Origin()
@@ -133,17 +145,22 @@ class Imported(msgspec.Struct, frozen=True):
         path = self.folder / f"{name}.npy"
         if not path.is_file():
             return None
-        values: FloatArray = np.load(path, mmap_mode="r", allow_pickle=False)
+        values: FloatArray = npfiles.single(path).array()
         return values if split is None else values[self.items(split).select("item").collect()["item"].to_numpy()]
+
+    def images(self, split: str | None = None) -> LinkedImages:
+        """Return the first image of each item; small ones are kept in the set once they have been looked at."""
+        known = self.items(split).select("files", "hash").collect()
+        files, hashes = (known[name].to_list() for name in ("files", "hash"))
+        return LinkedImages(self.root, files, hashes=hashes, kept=self.folder / THUMBNAILS)
 
     def dataset(self, split: str | None = None) -> Dataset:
         """Return the set, or one split of it, as what is ranked and simulated on; images are opened when looked at."""
         found = self.collection(split)
         columns = found.columns
-        parts: dict[str, Any] = {}
+        parts: dict[str, Any] = {"truth": self.vectors(TRUTH, split)}
         if "files" in columns:
-            files = self.items(split).select("files").collect()["files"].to_list()
-            parts["images"] = LinkedImages(self.root, files)
+            parts["images"] = self.images(split)
         numbers = [name for name in columns if name.startswith(NUMBER)]
         if numbers:
             parts["features"] = self.items(split).select(numbers).collect().to_numpy()
@@ -151,23 +168,6 @@ class Imported(msgspec.Struct, frozen=True):
             if column in columns:
                 parts[part] = self.items(split).select(column).collect()[column].fill_null("").to_list()
         return Dataset(self.manifest.name, found.classes, found.ids.to_list(), found.labels(), **parts)
-
-
-class LinkedImages:
-    """The first image of each item, opened when it is looked at."""
-
-    __slots__ = ("_files", "_root")
-
-    def __init__(self, root: Path, files: Sequence[Sequence[str]]) -> None:
-        self._root, self._files = root, files
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-    def __getitem__(self, item: int) -> NDArray[np.uint8]:
-        if not self._files[item]:
-            raise BadInput(f"images: item {item} was to be shown, but it has no image; leave it out")
-        return pictures.eight_bit(self._root / self._files[item][0])
 
 
 def source_file(path: Path) -> SourceFile:
@@ -210,8 +210,8 @@ def write(
 
     A folder that holds the very same set already is left as it is; one that holds anything else is refused.
     """
-    _check_target(folder)
-    with _beside(folder) as made:
+    check_target(folder)
+    with beside(folder) as made:
         manifest = _written(found, made, origin=origin, step=step)
         manifest = msgspec.structs.replace(manifest, name=folder.name)
         (made / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
@@ -229,7 +229,20 @@ def write(
     return Imported(folder, manifest), True
 
 
-def _check_target(folder: Path) -> None:
+def room(found: Collection, folder: Path, *, source: Path, origin: Origin = UNKNOWN) -> tuple[int, int]:
+    """Return about how many bytes an imported set would take, and how many are free where it would lie.
+
+    Images that must be written out are taken for as large as the source that they come from.
+    """
+    rows = int(found.items.collect().estimated_size()) + int(found.answers.estimated_size())
+    vectors = sum(values.nbytes for values in origin.vectors.values())
+    files = [source] if source.is_file() else [path for path in source.rglob("*") if path.is_file()]
+    written = 0 if found.pictures is None else sum(path.stat().st_size for path in files)
+    return rows + vectors + written, shutil.disk_usage(folder.absolute().parent).free
+
+
+def check_target(folder: Path) -> None:
+    """Refuse a folder that a set cannot be written to."""
     if folder.is_file():
         raise BadInput(f"{folder}: a folder to write to was needed, but a file is there; name another")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
@@ -238,25 +251,15 @@ def _check_target(folder: Path) -> None:
         raise BadInput(f"{folder}: a folder that is there was needed for {folder.name}; make {folder.parent} first")
 
 
-@contextmanager
-def _beside(folder: Path) -> Iterator[Path]:
-    """Make a folder beside the one that is wanted, and leave nothing of it behind where what follows fails."""
-    made = folder.absolute().with_name(f".{folder.name}-{os.getpid()}")
-    made.mkdir()
-    try:
-        yield made
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-
-
 def _written(found: Collection, folder: Path, *, origin: Origin, step: Step | None) -> Manifest:
-    items = _with_files(found, folder, origin=origin, step=step)
+    items, seen = _with_files(found, folder, origin=origin, step=step)
     items.sink_parquet(folder / ITEMS)
     found.answers.write_parquet(folder / ANSWERS)
     for name, values in origin.vectors.items():
         np.save(folder / f"{name}.npy", values, allow_pickle=False)
-    facts = found.facts + _conflicts(found, folder)
-    beside = sorted(path for path in folder.iterdir() if path.is_file())
+    _list_missing(origin, folder)
+    facts = found.facts + seen + _conflicts(found, folder)
+    files = sorted(path for path in folder.iterdir() if path.is_file())
     return Manifest(
         name=folder.name,
         content=found.content,
@@ -264,31 +267,49 @@ def _written(found: Collection, folder: Path, *, origin: Origin, step: Step | No
         items=len(found),
         answers=len(found.answers),
         form=found.form,
-        sources=origin.sources,
+        # The name and the hash of a patient's file lead to the patient.
+        sources=() if found.anonymous else origin.sources,
         root=None if origin.root is None or found.pictures is not None else str(origin.root.absolute()),
-        hashes={path.name: source_file(path).hash for path in beside},
+        hashes={path.name: source_file(path).hash for path in files},
+        noise=dict(origin.noise),
         facts=facts,
     )
 
 
-def _with_files(found: Collection, folder: Path, *, origin: Origin, step: Step | None) -> pl.LazyFrame:
-    """Return the items with size and hash of every image; those that are no ordinary files are written out first."""
+def _with_files(found: Collection, folder: Path, *, origin: Origin, step: Step | None) -> tuple[pl.LazyFrame, Names]:
+    """Return the items with size and hash of every image, and what was seen on the way.
+
+    Images that are no ordinary files are written out first.
+    """
     import polars as pl
 
-    root = folder / IMAGES
+    root, called = folder / IMAGES, found.source
     if found.pictures is not None:
         root.mkdir()
         names = [list(found.pictures.write(item, root)) for item in range(len(found))]
     elif "files" in found.columns:
         root = Path() if origin.root is None else origin.root
+        called = str(root)
         names = found.items.select("files").collect()["files"].to_list()
     else:
-        return found.items
-    sizes, hashes = pictures.linked(root, names, step=step)
-    kinds = {"files": pl.List(pl.String), "bytes": pl.List(pl.Int64), "hash": pl.List(pl.String)}
-    columns: dict[str, list[Any]] = {"files": names, "bytes": sizes, "hash": hashes}
-    added = pl.DataFrame([pl.Series(name, columns[name], dtype=kind) for name, kind in kinds.items()])
-    return pl.concat([found.items.drop("files", strict=False), added.lazy()], how="horizontal")
+        return found.items, ()
+    read = pictures.linked(root, names, called=called, step=step)
+    kinds = {"item": pl.UInt32, "files": pl.String, "bytes": pl.Int64, "hash": pl.String}
+    values = (read.items, read.names, read.sizes, read.hashes)
+    flat = pl.DataFrame([pl.Series(*column) for column in zip(kinds, values, kinds.values(), strict=True)])
+    every = pl.DataFrame({"item": pl.int_range(len(found), dtype=pl.UInt32, eager=True)})
+    none = [pl.col(name).fill_null(pl.lit([], pl.List(kinds[name]))) for name in ("files", "bytes", "hash")]
+    lists = every.join(flat.group_by("item", maintain_order=True).all(), on="item", how="left", maintain_order="left")
+    added = lists.select(none).lazy()
+    return pl.concat([found.items.drop("files", strict=False), added], how="horizontal"), read.facts
+
+
+def _list_missing(origin: Origin, folder: Path) -> None:
+    import polars as pl
+
+    rows = [(name, lacking) for lacking, names in origin.missing.items() for name in names]
+    if rows:
+        write_csv(pl.DataFrame(rows, schema=["id", "missing"], orient="row"), folder / MISSING)
 
 
 def _conflicts(found: Collection, folder: Path) -> Names:
@@ -299,17 +320,27 @@ def _conflicts(found: Collection, folder: Path) -> Names:
     alike = next((name for name in ("hash", "text") if name in known.collect_schema().names()), None)
     if alike is None:
         return ()
-    same = pl.col(alike).list.join(" ") if alike == "hash" else pl.col(alike)
-    items = known.select("id", same=same).with_row_index("item")
+    # Items without an image are not alike for that.
+    same = pl.col(alike).list.join(" ").replace("", None) if alike == "hash" else pl.col(alike)
+    items = known.select("id", same=same).with_row_index("item").filter(_several(known.select(same=same)))
     given = found.answers.lazy().filter(pl.col("annotator") == GIVEN).select("item", "label")
     both = items.join(given, on="item", maintain_order="left").filter(pl.col("same").is_not_null())
     differ = both.filter(pl.col("label").n_unique().over("same") > 1)
     listing = differ.select("same", "id", given="label").sort("same", "id").collect()
     if not listing.height:
         return ()
-    listing.rename({"same": alike}).write_csv(folder / CONFLICTS)
+    write_csv(listing.rename({"same": alike}), folder / CONFLICTS)
     groups = listing["same"].n_unique()
     return (f"Identical items with different labels: {counted(groups, alike)}, listed in {CONFLICTS}.",)
+
+
+def _several(table: pl.LazyFrame) -> pl.Series:
+    """Say which rows of one column may come more than once, without keeping what they hold."""
+    import polars as pl
+
+    hashes = table.select(pl.col("same").hash()).collect(engine="streaming")["same"]
+    ordered = np.sort(hashes.to_numpy())
+    return hashes.is_in(pl.Series(np.unique(ordered[1:][ordered[1:] == ordered[:-1]])).implode())
 
 
 def _synced(folder: Path) -> None:

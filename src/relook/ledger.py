@@ -135,11 +135,11 @@ class Ledger:
         for number, state in self.items.items():
             if state.heard:
                 counts[number] = state.counts
-        return Labels(self.given.given, self.given.classes, counts)
+        return Labels(self.given.given, self.given.classes, counts, self.given.came_with)
 
     def final(self) -> IntArray:
         """Return the label of every item: what it was settled as, else the given one (-1: none)."""
-        labels = self.given.majority() if self.given.given.ndim == 2 else self.given.given.astype(np.int64)
+        labels = self.given.label().astype(np.int64)
         for number, state in self.items.items():
             if state.verdict >= 0:
                 labels[number] = state.verdict
@@ -305,8 +305,8 @@ def _last(state: Item, answer: Answer) -> int:
     return len(given) - 1 - given[::-1].index((answer.annotator, answer.answer))
 
 
-def start_of(events: Sequence[Event], given: Labels, *, policy: Policy) -> Started:
-    """Return the start of a log, or say why these labels and this policy are not those it began with."""
+def start_of(events: Sequence[Event], given: Labels, *, policy: Policy | None = None) -> Started:
+    """Return the start of a log, or say why these labels, or this policy where one came, are not its own."""
     started = events[0] if events else None
     if not isinstance(started, Started):
         raise BadLog(f"log: a campaign's start was needed first, but {type(started).__name__} came; was the log cut?")
@@ -317,7 +317,7 @@ def start_of(events: Sequence[Event], given: Labels, *, policy: Policy) -> Start
         )
     if (started.given, started.items, started.classes) != (given.fingerprint(), len(given), given.classes):
         raise BadLog("log: the given labels it began with were needed, but others came; pass those labels")
-    if started.policy != policy.record():
+    if policy is not None and started.policy != policy.record():
         raise BadLog(f"log: policy {started.policy} was needed, but {policy.record()} came; pass the one it began with")
     return started
 

@@ -41,7 +41,7 @@ def kinds(events: Sequence[Event], given: Labels, *, truth: FloatArray) -> dict[
     >>> kinds(visit, Labels([1], 2), truth=np.array([[1., 0.]]))["clear_corrected"]
     1
     """
-    came, hard = given.majority() == truth.argmax(1), difficult(truth)
+    came, hard = given.label() == truth.argmax(1), difficult(truth)
     right, true = came.copy(), truth.argmax(1)
     counts = dict.fromkeys(KINDS, 0)
     going: dict[int, bool] = {}

@@ -56,7 +56,7 @@ def predictions(labels: Labels, posteriors: Posteriors) -> Predictions:
     >>> seen.likeliest.tolist(), seen.given_probability.tolist(), seen.agreement()
     ([0, 1], [0.9, 0.2], 0.5)
     """
-    given = labels.given if labels.given.ndim == 1 else labels.majority()
+    given = labels.label()
     items = len(given)
     likeliest, probability = np.empty(items, np.int32), np.empty(items)
     given_probability = np.zeros(items)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +10,14 @@ import msgspec
 import numpy as np
 
 from relook.alignment import Matched
+from relook.cells import write_csv
 from relook.errors import BadInput
 from relook.policies import BOUNDS, Setting, check_rule, named
 from relook.predictions import Predictions
 from relook.rules import Policy
 from relook.scores import ambiguity, noisiness, score_items
 from relook.types import FloatArray, IntArray, blocks
+from relook.whole import drafted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -157,27 +157,17 @@ def write(table: Ranked, path: Path) -> None:
     """Write the table to a csv, tsv or parquet file, whole or not at all; text holds six decimals."""
     check_target(path)
     frame, suffix = table.frame(), path.suffix.lower()
-    with _whole(path) as part:
+    with drafted(path) as part:
         if suffix == ".parquet":
             frame.write_parquet(part)
         else:
-            frame.write_csv(part, separator="\t" if suffix == ".tsv" else ",", float_precision=6)
+            write_csv(frame, part, separator="\t" if suffix == ".tsv" else ",", decimals=6)
 
 
 def write_json(table: Ranked, path: Path) -> None:
     """Write the table as a JSON list of rows, best first, whole or not at all."""
-    with _whole(path) as part:
+    with drafted(path) as part:
         table.frame().write_json(part)
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        yield part
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def check_target(path: Path) -> None:

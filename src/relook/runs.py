@@ -5,7 +5,6 @@ A folder holds `rows.json` (a row a run), `curves.npz` (arrays named `policy|see
 appears whole or not at all.
 """
 
-import os
 import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,8 @@ from relook.curves import Curve, difficult
 from relook.errors import BadInput
 from relook.metrics import answers_per_item, kinds
 from relook.simulation import Run
-from relook.types import Dataset, FloatArray, IntArray, majority
+from relook.types import Dataset, FloatArray, IntArray
+from relook.whole import drafted
 
 Matrix = tuple[tuple[float, ...], ...]
 """Items by true class (rows) and label (columns)."""
@@ -180,7 +180,7 @@ def confusions(truth: FloatArray, labels: IntArray) -> dict[str, Matrix]:
 
 def described(dataset: Dataset) -> Extra:
     """Return what a report says of the data set itself."""
-    given = {} if dataset.truth is None else confusions(np.asarray(dataset.truth), majority(dataset.given.given_counts))
+    given = {} if dataset.truth is None else confusions(np.asarray(dataset.truth), dataset.given.label())
     return Extra(dataset.name, len(dataset), tuple(dataset.classes), given)
 
 
@@ -281,12 +281,8 @@ def read_part(folder: Path, *, key: str) -> Record | None:
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file so that it is seen whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with drafted(path) as draft:
         draft.write_bytes(content)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _replace_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

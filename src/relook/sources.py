@@ -25,6 +25,10 @@ Answer = Literal["yes", "no", "missing"]
 """What a mark of a multi-label file can be taken for, where one of its columns is asked as a question."""
 
 
+Missing = Literal["refused", "allowed"]
+"""What becomes of images that nothing is said of, and of rows whose image is missing."""
+
+
 class Columns(msgspec.Struct, frozen=True):
     """What a user says about a file: which column holds what, and which classes there are.
 
@@ -119,6 +123,30 @@ class ProbabilityTable(msgspec.Struct, frozen=True, eq=False):
         return _place(self, item)
 
 
+class VectorTable(msgspec.Struct, frozen=True, eq=False):
+    """Embeddings as a file holds them, N x D."""
+
+    source: str
+    values: FloatArray
+    ids: Sequence[str] | None = None
+    first_line: int | None = None
+    facts: Names = ()
+
+    def __post_init__(self) -> None:
+        if 0 in self.values.shape:
+            raise BadInput(
+                f"{self.source}: embeddings were needed, but there are none ({self.values.shape}); save them"
+            )
+        _check_ids(self)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def place(self, item: int) -> str:
+        """Return where an item stands in the file, in words."""
+        return _place(self, item)
+
+
 def existing(path: Path) -> str:
     """Return the name of a file that is there and not empty."""
     if not path.exists():
@@ -136,7 +164,8 @@ def whole(names: Names) -> bool:
     >>> whole(("0", "10")), whole(("01", "cat"))
     (True, False)
     """
-    return all(name.isascii() and name.isdigit() and name == str(int(name)) for name in names)
+    # Not by way of a number: one of thousands of digits cannot be read.
+    return all(name.isascii() and name.isdigit() and (name == "0" or name[0] != "0") for name in names)
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:
@@ -157,7 +186,7 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def _check_ids(table: LabelTable | ProbabilityTable) -> None:
+def _check_ids(table: LabelTable | ProbabilityTable | VectorTable) -> None:
     ids = table.ids
     if ids is None:
         return
@@ -178,10 +207,10 @@ def _check_ids(table: LabelTable | ProbabilityTable) -> None:
             )
 
 
-def _place(table: LabelTable | ProbabilityTable, item: int) -> str:
+def _place(table: LabelTable | ProbabilityTable | VectorTable, item: int) -> str:
     name = "" if table.ids is None or not len(table.ids) > item else f" (id {table.ids[item]})"
     return f"{table.source}, {_row(table, item)}{name}"
 
 
-def _row(table: LabelTable | ProbabilityTable, item: int) -> str:
+def _row(table: LabelTable | ProbabilityTable | VectorTable, item: int) -> str:
     return f"item {item}" if table.first_line is None else f"line {item + table.first_line}"

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relook.checks import as_array, check_classes, check_counts, check_probabilities, frozen, shown, whole_numbers
 from relook.errors import BadInput
 
 IntArray = NDArray[np.integer[Any]]
@@ -36,6 +37,7 @@ class Labels(msgspec.Struct, frozen=True, eq=False):
     """The labels items came with, and the answers since.
 
     `given` has one class an item (-1: unlabelled) or N x C counts; `answers` is N x C counts of new answers, or None.
+    Where `given` are counts, `came_with` may say which label each item came with (-1: none): it decides a tie.
 
     >>> labels = Labels([0, 1, -1], 2, answers=[[0, 2], [0, 0], [0, 0]])
     >>> labels.majority().tolist()
@@ -45,27 +47,36 @@ class Labels(msgspec.Struct, frozen=True, eq=False):
     given: IntArray
     classes: int
     answers: IntArray | None = None
+    came_with: IntArray | None = None
 
     def __post_init__(self) -> None:
         if self.classes < 1:
             raise BadInput(f"labels: at least one class was needed, but {self.classes} came; name the classes")
         msgspec.structs.force_setattr(self, "classes", index(self.classes))
-        given = _whole_numbers(self.given, "labels")
+        given = whole_numbers(self.given, "labels")
         if given.ndim == 2:
-            _check_counts(given, self.classes, where="labels")
+            check_counts(given, self.classes, where="labels")
         elif given.ndim == 1:
-            _check_classes(given, self.classes)
+            check_classes(given, self.classes)
         else:
             raise BadInput(f"labels: one class an item or N x C counts were needed, but shape {given.shape} came")
         if not len(given):
             raise BadInput("labels: at least one item was needed, but the set is empty; check the file")
-        msgspec.structs.force_setattr(self, "given", _frozen(given))
+        msgspec.structs.force_setattr(self, "given", frozen(given))
         if self.answers is not None:
-            answers = _whole_numbers(self.answers, "answers")
-            _check_counts(answers, self.classes, where="answers")
+            answers = whole_numbers(self.answers, "answers")
+            check_counts(answers, self.classes, where="answers")
             if len(answers) != len(given):
                 raise BadInput(f"answers: a row for each of {len(given)} items was needed, but {len(answers)} came")
-            msgspec.structs.force_setattr(self, "answers", _frozen(answers))
+            msgspec.structs.force_setattr(self, "answers", frozen(answers))
+        if self.came_with is not None:
+            came = whole_numbers(self.came_with, "labels that items came with")
+            if came.shape != (len(given),):
+                raise BadInput(
+                    f"labels: one that each of {len(given)} items came with was needed, but shape {came.shape} came"
+                )
+            check_classes(came, self.classes)
+            msgspec.structs.force_setattr(self, "came_with", frozen(came))
 
     def __len__(self) -> int:
         return len(self.given)
@@ -81,6 +92,22 @@ class Labels(msgspec.Struct, frozen=True, eq=False):
         if self.answers is None:
             return self.given_counts
         return np.add(self.given_counts, self.answers, dtype=np.int64)  # a byte would not hold the sum of two
+
+    def label(self) -> IntArray:
+        """Return the label of each item: the class with more votes than any other, the one it came with on a tie.
+
+        It is -1 where there is neither: a tie between answers alone says nothing.
+
+        >>> Labels([[1, 1], [0, 2], [1, 1]], 2, came_with=[1, 0, -1]).label().tolist()
+        [1, 1, -1]
+        """
+        if self.answers is None and self.given.ndim == 1:
+            return self.given
+        counts = self.counts
+        top = majority(counts)
+        tied = (counts == counts.max(1, keepdims=True)).sum(1) > 1
+        came = self.given if self.given.ndim == 1 else self.came_with
+        return np.where(tied, -1 if came is None else came, top)
 
     def majority(self) -> IntArray:
         """Return the class with most votes an item: the lowest one on a tie, -1 where there is no vote."""
@@ -109,7 +136,7 @@ class Posteriors(msgspec.Struct, frozen=True, eq=False):
     in_sample: bool = False
 
     def __post_init__(self) -> None:
-        values = _array(self.values, "posteriors")
+        values = as_array(self.values, "posteriors")
         if values.ndim == 2:
             values = values[np.newaxis]
         if values.ndim != 3 or 0 in values.shape:
@@ -118,8 +145,8 @@ class Posteriors(msgspec.Struct, frozen=True, eq=False):
             raise BadInput(f"posteriors: probabilities were needed, but {values.dtype} came; were labels passed?")
         for model in range(len(values)):
             for block in blocks(*values.shape[1:]):
-                _check_probabilities(values[model, block], model=model, first=block.start)
-        msgspec.structs.force_setattr(self, "values", _frozen(values))
+                check_probabilities(values[model, block], model=model, first=block.start)
+        msgspec.structs.force_setattr(self, "values", frozen(values))
 
     @property
     def models(self) -> int:
@@ -192,9 +219,9 @@ def true_distribution(truth: ArrayLike, classes: int) -> FloatArray:
     >>> true_distribution([[3, 1], [0, 2]], 2).tolist()
     [[0.75, 0.25], [0.0, 1.0]]
     """
-    values = _array(truth, "truth")
+    values = as_array(truth, "truth")
     if values.ndim == 1 and values.dtype.kind in "iu":
-        _check_classes(values, classes)
+        check_classes(values, classes)
         if (values < 0).any():
             raise BadInput(f"truth: every item needs a class, but item {int((values < 0).argmax())} has none")
         values = one_hot(values, classes)
@@ -208,10 +235,10 @@ def true_distribution(truth: ArrayLike, classes: int) -> FloatArray:
     bad = ~(np.isfinite(totals) & (totals > 0) & (values.min(1) >= 0))
     if bad.any():
         row = int(bad.argmax())
-        raise BadInput(f"truth: rows must hold shares or counts of answers, but item {row} holds {_shown(values[row])}")
+        raise BadInput(f"truth: rows must hold shares or counts of answers, but item {row} holds {shown(values[row])}")
     # Shares are left as they are: divided again, their last bit would move whenever a data set is copied or sent.
     totals = np.where(np.abs(totals - 1) <= 1e-12, 1.0, totals)
-    return _frozen(values / totals[:, np.newaxis])
+    return frozen(values / totals[:, np.newaxis])
 
 
 class Rows(msgspec.Struct, frozen=True, eq=False):
@@ -321,77 +348,3 @@ def _digest(values: NDArray[Any], kind: str) -> str:
     for block in blocks(flat.size, 1):
         digest.update(flat[block].astype(kind, copy=False).tobytes())
     return digest.hexdigest()
-
-
-def _array(values: Any, where: str) -> NDArray[Any]:
-    try:
-        return np.asanyarray(values)
-    except ValueError:
-        raise BadInput(f"{where}: rows of one length were needed, but their lengths differ; fill in the gaps") from None
-
-
-def _frozen(values: NDArray[Any]) -> NDArray[Any]:
-    view = np.ascontiguousarray(values).view()  # a row in any other order scores alone unlike among others
-    view.flags.writeable = False
-    return view
-
-
-def _whole_numbers(values: Any, where: str) -> IntArray:
-    array = _array(values, where)
-    if array.dtype.kind in "iu":
-        return array
-    if array.dtype.kind != "f":
-        raise BadInput(f"{where}: whole numbers were needed, but {array.dtype} came; map class names to numbers first")
-    bad = ~(np.isfinite(array) & (array == np.floor(array)))
-    if bad.any():
-        row = int(np.argwhere(bad)[0][0])
-        raise BadInput(
-            f"{where}: whole numbers were needed, but item {row} holds {_shown(array[row])}; were probabilities passed?"
-        )
-    return array.astype(np.int64)
-
-
-def _check_counts(counts: IntArray, classes: int, *, where: str) -> None:
-    if counts.ndim != 2 or counts.shape[1] != classes:
-        raise BadInput(f"{where}: N x {classes} counts were needed, but shape {counts.shape} came; one column a class")
-    if counts.size and counts.min() < 0:
-        row = int((counts.min(1) < 0).argmax())
-        raise BadInput(f"{where}: counts cannot be negative, but item {row} holds {_shown(counts[row])}")
-
-
-def _check_classes(given: IntArray, classes: int) -> None:
-    if given.size and (given.max() >= classes or given.min() < -1):
-        row = int(((given >= classes) | (given < -1)).argmax())
-        raise BadInput(
-            f"labels: classes 0 to {classes - 1} were needed (-1: unlabelled), but item {row} has {given[row]}; "
-            "are the labels of this data set?"
-        )
-
-
-def _check_probabilities(rows: FloatArray, *, model: int, first: int) -> None:
-    coarse = rows.dtype == np.float16
-    allowed = 1e-2 if coarse else 1e-3
-    with np.errstate(invalid="ignore", over="ignore"):
-        totals = rows.sum(1, dtype=np.float32) if coarse else rows @ np.ones(rows.shape[1], rows.dtype)
-        # Comparisons are written so that NaN fails them.
-        if np.abs(totals - 1).max() <= allowed and rows.min() >= 0:
-            return
-        bad = ~((np.abs(totals - 1) <= allowed) & (rows.min(1) >= 0))
-    row = int(bad.argmax())
-    where = f"model {model}, item {first + row}"
-    if not np.isfinite(rows[row]).all():
-        raise BadInput(
-            f"posteriors: probabilities were needed, but {where} holds {_shown(rows[row])}; predict it again"
-        )
-    if rows[row].min() < 0:
-        raise BadInput(
-            f"posteriors: probabilities cannot be negative, but {where} holds {_shown(rows[row])}; were logits passed?"
-        )
-    came = f"{where} sums to {totals[row]:.3f}"
-    raise BadInput(f"posteriors: rows must be probabilities, but {came}; were logits passed?")
-
-
-def _shown(row: NDArray[Any]) -> str:
-    return (
-        "[" + ", ".join(f"{value:.4g}" for value in np.atleast_1d(row)[:6]) + ("]" if np.size(row) <= 6 else ", ...]")
-    )

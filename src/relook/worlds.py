@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from relook import datasets
+from relook import datasets, first_model, imported, npfiles
 from relook.config import Grid
 from relook.errors import BadInput
-from relook.experiment import BLIND, World, short_hash
+from relook.experiment import BLIND, World, check_truth, short_hash
+from relook.imported import Imported
 from relook.runs import replace_file
 from relook.types import Dataset, FloatArray, Labels, Posteriors, fingerprint
 
@@ -20,14 +22,16 @@ FILES = ("truth", "labels", "probabilities", "embeddings", "bound")
 
 
 class Fit(msgspec.Struct, frozen=True, eq=False):
-    """What a model is to be fitted to: features of the items, and their given labels."""
+    """What a model is to be fitted to: features of the items, their given labels, and what belongs together."""
 
     features: FloatArray
     labels: Labels
+    groups: Sequence[str] | None = None
 
     def key(self) -> str:
         """Return a hash of what the fit depends on."""
-        return short_hash(f"logistic {fingerprint(self.features)} {self.labels.fingerprint()}".encode())
+        groups = "" if self.groups is None else f" {short_hash(chr(31).join(self.groups).encode())}"
+        return short_hash(f"logistic {fingerprint(self.features)} {self.labels.fingerprint()}{groups}".encode())
 
     def kept(self, folder: Path) -> Path:
         """Return the file of a folder that keeps the posteriors of this fit."""
@@ -38,12 +42,12 @@ class Fit(msgspec.Struct, frozen=True, eq=False):
         kept = self.kept(folder)
         if kept.is_file():
             try:
-                return Posteriors(np.load(kept, allow_pickle=False))
-            except (ValueError, EOFError) as error:
+                return Posteriors(npfiles.single(kept).array())
+            except BadInput as error:
                 raise BadInput(f"{kept}: kept posteriors were needed, but it is broken ({error}); remove it") from None
-        from relook.selectors.logistic import cross_fitted
+        from relook.selectors.logistic import Logistic
 
-        return cross_fitted(self.features, self.labels)
+        return Logistic()(self.features, self.labels, groups=self.groups)
 
     def keep(self, posteriors: Posteriors, *, folder: Path) -> None:
         """Write the posteriors into a folder, so that a run that goes on need not fit them again."""
@@ -68,46 +72,41 @@ def needs_posteriors(grid: Grid) -> bool:
 def world(grid: Grid, tau: float | None) -> tuple[World, Fit | None]:
     """Return the world of a grid at a temperature, and what a model is still to be fitted to where none came."""
     _check_sources(grid)
-    dataset = _own_set(grid) if grid.dataset is None else _named_set(grid.dataset, grid, tau=tau)
+    found_set = _imported(grid)
+    if found_set is not None:
+        dataset = found_set.dataset(grid.split)
+    else:
+        dataset = _own_set(grid) if grid.dataset is None else _named_set(grid.dataset, grid, tau=tau)
     posteriors = _posteriors(grid.probabilities, dataset, option="probabilities")
+    if found_set is not None and posteriors is None and grid.embeddings is None:
+        posteriors = _come_along(found_set, grid)
     clean = _posteriors(grid.bound, dataset, option="bound")
     found = World(dataset, posteriors, clean)
+    check_truth(found)
     if posteriors is not None or not needs_posteriors(grid):
         return found, None
     features = _features(grid, dataset)
+    if features is None and found_set is not None:
+        features = first_model.features(dataset, embeddings=found_set.vectors("embeddings", grid.split))[0]
     if features is None:
         raise BadInput(
             f"{dataset.name}: {', '.join(p for p in grid.policy if p not in BLIND) or grid.settle[0]} needs class "
             "probabilities, but none came; pass --probabilities, or --embeddings to fit a model to"
         )
-    return found, Fit(features, dataset.given)
+    return found, Fit(features, dataset.given, dataset.groups)
 
 
 def array(path: str, *, option: str) -> np.ndarray:
     """Return the array of an npy file, memory-mapped, or the only one of an npz file."""
-    where = f"--{option} {path}"
-    if not Path(path).is_file():
-        raise BadInput(f"{where}: an npy or npz file was needed, but there is no such file; check the path")
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise BadInput(f"{where}: an array was needed, but it holds none ({error}); save it with numpy.save") from None
-    if not isinstance(found, np.ndarray):
-        found = _only(found, where)
+        found = npfiles.single(Path(path)).array()
+    except BadInput as error:
+        raise BadInput(f"--{option} {error}") from None
     if not found.ndim:
-        raise BadInput(f"{where}: a row for each item was needed, but a single {found.dtype} came; save an array")
+        raise BadInput(
+            f"--{option} {path}: a row for each item was needed, but a single {found.dtype} came; save an array"
+        )
     return found
-
-
-def _only(archive: np.lib.npyio.NpzFile, where: str) -> np.ndarray:
-    with archive:
-        if len(archive.files) != 1:
-            names = ", ".join(archive.files) or "none"
-            raise BadInput(f"{where}: a single array was needed, but it holds {names}; save one with numpy.save")
-        try:
-            return np.asarray(archive[archive.files[0]])
-        except ValueError as error:
-            raise BadInput(f"{where}: an array of numbers was needed, but {error}; save numbers") from None
 
 
 def _check_sources(grid: Grid) -> None:
@@ -125,6 +124,20 @@ def _check_sources(grid: Grid) -> None:
                 raise BadInput(f"simulate: --{option} belongs to --dataset cifar10h, but it came without; leave it out")
     if grid.probabilities is not None and grid.embeddings is not None:
         raise BadInput("simulate: --probabilities or --embeddings was needed, but both came; leave one out")
+
+
+def _imported(grid: Grid) -> Imported | None:
+    """Return the imported set that the option names, if it names a folder of one."""
+    if grid.dataset is None or not (Path(grid.dataset) / imported.MANIFEST).is_file():
+        if grid.split is not None:
+            raise BadInput("simulate: --split belongs to --dataset FOLDER of an imported set; leave it out")
+        return None
+    return imported.read(Path(grid.dataset))
+
+
+def _come_along(found: Imported, grid: Grid) -> Posteriors | None:
+    values = found.vectors("probabilities", grid.split)
+    return None if values is None else Posteriors(np.asarray(values))
 
 
 def _named_set(name: str, grid: Grid, *, tau: float | None) -> Dataset:

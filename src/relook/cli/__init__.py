@@ -4,7 +4,20 @@ import sys
 
 import typer
 
-from relook.cli import cite, demo, doctor, rank, report, reproduce, simulate
+from relook.cli import (
+    cite,
+    datasets,
+    demo,
+    doctor,
+    export,
+    import_,
+    noise,
+    rank,
+    report,
+    reproduce,
+    simulate,
+    tour,
+)
 from relook.errors import RelookError
 
 PREPARE, RANK, PLAN, JUDGE = "Prepare", "Rank", "Plan", "Judge"
@@ -18,6 +31,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
 )
+app.command("import", rich_help_panel=PREPARE)(import_.import_)
+app.command(rich_help_panel=PREPARE)(tour.tour)
+app.command(rich_help_panel=PREPARE)(datasets.datasets)
+app.command(rich_help_panel=PREPARE)(noise.noise)
 app.command(rich_help_panel=PREPARE)(doctor.doctor)
 app.command(rich_help_panel=RANK)(rank.rank)
 app.command(rich_help_panel=PLAN)(simulate.simulate)
@@ -25,6 +42,7 @@ app.command(rich_help_panel=PLAN)(reproduce.reproduce)
 app.command(rich_help_panel=PLAN)(demo.demo)
 app.command(rich_help_panel=PLAN)(cite.cite)
 app.command(rich_help_panel=JUDGE)(report.report)
+app.command(rich_help_panel=JUDGE)(export.export)
 
 
 def main() -> None:

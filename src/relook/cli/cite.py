@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from relook.cli import show
+from relook.published import PUBLISHED
 
 if TYPE_CHECKING:
     from relook.runs import Runs
@@ -26,14 +27,6 @@ SOFTWARE = """@software{relook,
   title   = {relook: active label cleaning},
   author  = {{The relook maintainers}},
   version = {VERSION}
-}"""
-
-CIFAR10H = """@inproceedings{peterson2019human,
-  title     = {Human uncertainty makes classification more robust},
-  author    = {Peterson, Joshua C. and Battleday, Ruairidh M. and Griffiths, Thomas L. and Russakovsky, Olga},
-  booktitle = {Proceedings of the IEEE/CVF International Conference on Computer Vision (ICCV)},
-  pages     = {9617--9626},
-  year      = {2019}
 }"""
 
 DIGITS = """@misc{alpaydin1998optical,
@@ -69,7 +62,7 @@ BALD = """@misc{houlsby2011bayesian,
 }"""
 
 DATASETS = {
-    "cifar10h": ("CIFAR-10H \\citep{peterson2019human}", (CIFAR10H,)),
+    "cifar10h": ("CIFAR-10H \\citep{peterson2019human}", (PUBLISHED["cifar10h"].bibtex,)),
     "digits": (
         "handwritten digits \\citep{alpaydin1998optical} with instance-dependent noise \\citep{xia2020part}",
         (DIGITS, NOISE),

@@ -8,19 +8,11 @@ from typing import Annotated, Literal, NamedTuple
 import typer
 
 from relook.cli import show
+from relook.published import PUBLISHED
 
 OLDEST_PYTHON, OLDEST_SQLITE = (3, 11), (3, 24, 0)
 SMALL_MEMORY = 2.0
 """GiB below which a million items are a tight fit."""
-
-DATA_SETS: Mapping[str, str] = {
-    "cifar10h": "cifar10h/cifar10h-counts.npy",
-    "cifar10 images": "cifar10/images.tar.xz",
-    "cifar10n": "cifar10n/CIFAR-10_human.pt",
-    "pneumoniamnist": "pneumoniamnist/pneumoniamnist.npz",
-    "rsna": "rsna/stage_2_train_labels.csv",
-}
-"""Data sets, and the file by which each is known in the folder of data."""
 
 SIGNS: Mapping[str, str] = {"ok": "ok", "missing": "missing", "problem": "PROBLEM"}
 
@@ -183,13 +175,12 @@ def _data_sets(folder: str | None) -> Iterator[Finding]:
     if not Path(folder).is_dir():
         yield Finding("data folder", f"{folder} is no folder", "problem", "set RELOOK_DATA to a folder that is there")
         return
-    there = [name for name, file in DATA_SETS.items() if (Path(folder) / file).is_file()]
+    there = [name for name, found in PUBLISHED.items() if found.state(Path(folder)) == "there"]
     yield Finding("data folder", folder)
     if there:
         yield Finding("data sets", ", ".join(there))
     else:
-        known = ", ".join(DATA_SETS.values())
-        yield Finding("data sets", "none", "missing", f"put one there in its publisher's layout: {known}")
+        yield Finding("data sets", "none", "missing", "relook datasets lists those that can be there, and gets them")
 
 
 def _terminal() -> Finding:

@@ -1,7 +1,7 @@
-"""`relook rank`: which labels to look at first, from two files."""
+"""`relook rank`: which labels to look at first, in an imported set or from two files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
@@ -9,10 +9,15 @@ from relook.cli import show
 from relook.cli.report import check_page
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from relook.alignment import Matched
     from relook.guard import Doubt
+    from relook.imported import Imported
     from relook.predictions import Predictions
     from relook.ranking import Ranked
+    from relook.rules import Policy
+    from relook.thumbnails import LinkedImages
 
 FILES, RULE, OUT = "Files", "Rule", "Writing"
 
@@ -34,14 +39,16 @@ def _option(help_text: str, *names: str, panel: str) -> Any:
 
 
 def rank(
+    source: Annotated[Path | None, typer.Argument(help="An imported set; else name two files.")] = None,
     *,
+    split: Annotated[str | None, _option("Of a set: rank this split alone.", panel=FILES)] = None,
     labels: Annotated[
-        Path, _option("Given labels: npy, npz, csv, tsv, parquet or jsonl.", "--labels", "-l", panel=FILES)
-    ],
+        Path | None, _option("Given labels: npy, npz, csv, tsv, parquet or jsonl.", "--labels", "-l", panel=FILES)
+    ] = None,
     probabilities: Annotated[
-        Path,
+        Path | None,
         _option("Class probabilities, N x C or M x N x C.", "--probabilities", "--pred-probs", "-p", panel=FILES),
-    ],
+    ] = None,
     id: Annotated[str | None, _option("Column of ids; else id, item, path or image.", panel=FILES)] = None,  # noqa: A002
     label: Annotated[
         str | None, _option("Column of labels; else label, given, given_label or class.", panel=FILES)
@@ -57,34 +64,105 @@ def rank(
     settle: Annotated[str, _option("paper, people:2, one, margin:2 or confidence:.95.", panel=RULE)] = "paper",
     seed: Annotated[int, _option("Chance, for the policy random.", panel=RULE)] = 0,
     top: Annotated[int, typer.Option(help="Rows to print.", min=0, rich_help_panel=OUT)] = 20,
-    to: Annotated[Path, _option("File for the table: csv, tsv or parquet.", panel=OUT)] = Path("ranking.csv"),
+    to: Annotated[
+        Path | None, _option("File for the table: csv, tsv or parquet; else ranking.csv, in the set.", panel=OUT)
+    ] = None,
     json: Annotated[Path | None, _option("Write all rows as JSON, best first.", panel=OUT)] = None,
     report: Annotated[Path | None, _option("Write a page about the ranking: an HTML file.", panel=OUT)] = None,
 ) -> None:
     """Rank labelled items by how much one more human answer about each is worth.
 
-    Labels and class probabilities are joined by id where both files have ids, else row by row. Columns or rows that
-    look out of order are refused, and nothing is written then.
+    A set is ranked by the probabilities that it was imported with, else by a model that is fitted to what it holds. Of
+    two files, labels and class probabilities are joined by id where both have ids, else row by row. Columns or rows
+    that look out of order are refused, and nothing is written then.
     """
+    files = tuple(path for path in (labels, probabilities) if path is not None)
+    _check_sources(source, labels, probabilities=probabilities, split=split)
+    found = None if source is None else _set(source)
+    out = Out(to or (Path() if source is None else source) / "ranking.csv", json, report, top)
+    _check_targets(out.to, json, inputs=files)
+    if report is not None:
+        check_page(report)
+    rule = _rule(policy, settle, seed=seed)
+    images = None
+    if found is not None:
+        both, images = set_of(found, split=split, seed=seed)
+    else:
+        both = _read(*files, asked=(id, label, classes), allow_missing=allow_missing)
+    guarded = guard if not trust_order else look
+    written = tell_ranking(both, rule, out=out, images=images, guarded=guarded)
+    show.wrote(*written, following=_next(files) if source is None else f"relook export {source} --to labels.csv")
+
+
+def _set(folder: Path) -> "Imported":
+    from relook.imported import read
+
+    return read(folder)
+
+
+class Out(NamedTuple):
+    """Where a ranking is written to, and how many of its rows are printed."""
+
+    to: Path
+    json: Path | None = None
+    report: Path | None = None
+    top: int = 20
+
+
+def set_of(found: "Imported", *, split: str | None, seed: int) -> tuple["Matched", "LinkedImages | None"]:
+    """Return an imported set with probabilities, fitted now where none came along, and its images."""
+    from relook.inputs import of_set
+
+    images = found.images(split) if found.manifest.content == "images" else None
+    return of_set(found, split=split, seed=seed), images
+
+
+def tell_ranking(
+    both: "Matched",
+    rule: "Policy",
+    *,
+    out: Out,
+    images: "LinkedImages | None" = None,
+    guarded: "Callable[[Matched, Predictions], Doubt | None] | None" = None,
+) -> list[Path]:
+    """Rank labels, print what is to be looked at first, write the table and the page, and return what was written."""
+    from relook import ranking
+    from relook.predictions import predictions
+
+    seen = predictions(both.labels, both.posteriors)
+    doubtful = (guarded or guard)(both, seen)
+    table = ranking.ranked(both, rule, seen=seen)
+    _tell(both, seen, doubtful=doubtful)
+    _show(table, out.top, rule=rule.name)
+    _write(table, out.to, json=out.json)
+    if out.report is not None:
+        _page(table, out.report, rule=rule.name, images=images)
+    return [path for path in (out.to, out.json, out.report) if path is not None]
+
+
+def _rule(policy: str, settle: str, *, seed: int) -> "Policy":
     from relook import ranking, stopping
     from relook.policies import Setting
 
-    _check_targets(to, json, inputs=(labels, probabilities))
-    if report is not None:
-        check_page(report)
     stop, weight = stopping.named(settle)
-    setting = Setting(seed=seed, stop=stop, given_weight=weight)
-    rule = ranking.ranking_policy(policy, setting=setting)
-    both, seen = _read(labels, probabilities, asked=(id, label, classes), allow_missing=allow_missing)
-    doubtful = _guard(both, seen, trust_order=trust_order)
-    table = ranking.ranked(both, rule, seen=seen)
-    _tell(both, seen, doubtful=doubtful)
-    _show(table, top, rule=policy)
-    _write(table, to, json=json)
-    if report is not None:
-        _page(table, report, rule=policy)
-    written = [path for path in (to, json, report) if path is not None]
-    show.wrote(*written, following=_next(labels, probabilities))
+    return ranking.ranking_policy(policy, setting=Setting(seed=seed, stop=stop, given_weight=weight))
+
+
+def _check_sources(source: Path | None, labels: Path | None, *, probabilities: Path | None, split: str | None) -> None:
+    """Refuse to rank nothing, or two things at once."""
+    from relook.errors import BadInput
+
+    if source is not None and (labels is not None or probabilities is not None):
+        raise BadInput(
+            f"rank: a set or two files were needed, but {source} came with files; import them with it by relook import"
+        )
+    if source is None and (labels is None or probabilities is None):
+        missing = "--probabilities" if labels is not None else "--labels"
+        raise BadInput(
+            f"rank: an imported set, or --labels and --probabilities, were needed, but {missing} lacks; name it"
+        )
+    if source is None and split is not None:
+        raise BadInput("rank: --split belongs to an imported set, but two files came; import them, or leave it out")
 
 
 def _check_targets(to: Path, json: Path | None, *, inputs: tuple[Path, ...]) -> None:
@@ -107,25 +185,30 @@ def _check_targets(to: Path, json: Path | None, *, inputs: tuple[Path, ...]) -> 
 
 def _read(
     labels: Path, probabilities: Path, *, asked: tuple[str | None, str | None, str | None], allow_missing: bool
-) -> tuple["Matched", "Predictions"]:
+) -> "Matched":
     from relook.inputs import together
-    from relook.predictions import predictions
     from relook.sources import Columns
 
     ids, label, classes = asked
     named = None if classes is None else tuple(name.strip() for name in classes.split(","))
     columns = Columns(ids, label, named)
-    both = together(labels, probabilities, columns=columns, missing="leave out" if allow_missing else "refuse")
-    return both, predictions(both.labels, both.posteriors)
+    return together(labels, probabilities, columns=columns, missing="leave out" if allow_missing else "refuse")
 
 
-def _guard(both: "Matched", seen: "Predictions", *, trust_order: bool) -> "Doubt | None":
-    """Refuse columns or rows that look out of order; return a doubt that is no reason to, or that a user overrules."""
+def look(both: "Matched", seen: "Predictions") -> "Doubt | None":
+    """Return a doubt about the order of columns or rows, which a user overrules."""
+    from relook.guard import doubt
+
+    return doubt(both, seen)
+
+
+def guard(both: "Matched", seen: "Predictions") -> "Doubt | None":
+    """Refuse columns or rows that look out of order; return a doubt that is no reason to."""
     from relook.errors import BadInput
-    from relook.guard import cure, doubt, sentence
+    from relook.guard import cure, sentence
 
-    found = doubt(both, seen)
-    if found is not None and found.sure and not trust_order:
+    found = look(both, seen)
+    if found is not None and found.sure:
         raise BadInput(f"{sentence(both, found, seen=seen)}; {cure(both, found)}, or pass --trust-order")
     return found
 
@@ -176,7 +259,7 @@ def _write(table: "Ranked", to: Path, *, json: Path | None) -> None:
         write_json(table, json)
 
 
-def _page(table: "Ranked", path: Path, *, rule: str) -> None:
+def _page(table: "Ranked", path: Path, *, rule: str, images: "LinkedImages | None") -> None:
     from datetime import UTC, datetime
 
     from relook.report import RankingReport, write
@@ -184,12 +267,13 @@ def _page(table: "Ranked", path: Path, *, rule: str) -> None:
 
     both = table.both
     ids = [both.name(item) for item in range(len(both))]
-    dataset = Dataset(both.source, both.classes, ids, both.labels)
+    pictures = cast("Sequence[Any] | None", images)
+    dataset = Dataset(both.source, both.classes, ids, both.labels, images=pictures)
     today = datetime.now(UTC).date().isoformat()
     write(path, RankingReport(dataset, both.posteriors, table.priority, today, policy=rule))
 
 
-def _next(labels: Path, probabilities: Path) -> str:
-    if {labels.suffix, probabilities.suffix} <= {".npy", ".npz"}:
-        return f"relook simulate --labels {labels} --probabilities {probabilities} --truth COUNTS"
+def _next(files: tuple[Path, ...]) -> str:
+    if {path.suffix for path in files} <= {".npy", ".npz"}:
+        return "relook simulate --labels {} --probabilities {} --truth COUNTS".format(*files)
     return "relook simulate --help"

@@ -53,8 +53,8 @@ def write_json(path: Path | None, rows: Sequence[Row]) -> None:
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Step]:
-    """Show a bar with the time left, on a terminal, once the work has taken a second."""
+def progress(what: str, total: int | None) -> Iterator[Step]:
+    """Show a bar with the time left, on a terminal, once the work has taken a second; None: nobody knows how much."""
     from time import monotonic
 
     from rich.console import Console

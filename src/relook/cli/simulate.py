@@ -25,7 +25,8 @@ def _option(help_text: str, *names: str, panel: str) -> Any:
 
 def simulate(
     *,
-    dataset: Annotated[str | None, _option("digits or cifar10h.", panel=SET)] = None,
+    dataset: Annotated[str | None, _option("digits, cifar10h, or the folder of an imported set.", panel=SET)] = None,
+    split: Annotated[str | None, _option("Of an imported set: simulate on this split alone.", panel=SET)] = None,
     data_folder: Annotated[str | None, _option("Folder of data sets; or set RELOOK_DATA.", "--data", panel=SET)] = None,
     subset: Annotated[str | None, _option("Of cifar10h: paper (default; its 5,000 images) or all.", panel=SET)] = None,
     tau: Annotated[

@@ -20,7 +20,7 @@ def tell_world(world: World) -> None:
     """Say how many items there are, how many given labels are wrong, and how good the posteriors are."""
     from relook.curves import difficult
 
-    dataset, wrong = world.dataset, world.dataset.given.majority() != world.dataset.true_class
+    dataset, wrong = world.dataset, world.dataset.given.label() != world.dataset.true_class
     hard = int((wrong & difficult(world.truth)).sum())
     show.say(
         f"{dataset.name}: {len(dataset):,} items, {len(dataset.classes)} classes; {world.wrong:,} given labels "
@@ -28,7 +28,7 @@ def tell_world(world: World) -> None:
     )
     if world.posteriors is not None:
         likeliest = world.posteriors.mean().argmax(1)
-        given, true = (likeliest == dataset.given.majority()).mean(), (likeliest == dataset.true_class).mean()
+        given, true = (likeliest == dataset.given.label()).mean(), (likeliest == dataset.true_class).mean()
         show.say(
             f"The class that is likeliest by the model is the given one on {_percent(given)}, the true one on "
             f"{_percent(true)} of the items."

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import io
-import lzma
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from relook import cifar, npfiles
+from relook.cifar import CLASSES
+from relook.collection import Collection, Form
 from relook.curves import difficult
 from relook.errors import BadInput
 from relook.noise import paper_code_labels
+from relook.published import PUBLISHED
+from relook.publishers import Kind, sheet
+from relook.sources import Names, counted
 from relook.types import Dataset, FloatArray, IntArray, Labels, true_distribution
 
-CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+if TYPE_CHECKING:
+    import polars as pl
+
+_ROW = "cifar10_test_test_idx"
+"""What the publisher calls the column of rows of the test set."""
 
 _ITEMS, _PAPER_ITEMS, _PAPER_SEED = 10_000, 5_000, 1234
-_ROW = 1 + 3 * 32 * 32
-_WHERE = "github.com/jcpeterson/cifar-10h (its folder data)"
 
 
 def load(folder: str | Path, *, subset: str = "all", tau: float = 10.0, images: str | Path | None = None) -> Dataset:
@@ -29,8 +33,8 @@ def load(folder: str | Path, *, subset: str = "all", tau: float = 10.0, images: 
 
     The subset `all` is the test set in its order; `paper` is the 5,000 items that the released code really uses: every
     difficult one and a fixed draw of the others, in its order. Ids are rows of the CIFAR-10 test set. tau 2 and 10 are
-    the paper's 15 % and 30 % noise. `images` is a folder with `cifar-10-batches-bin/test_batch.bin`, or else with
-    `images.tar.xz` and `test_labels.npy`; they are read when asked for.
+    the paper's 15 % and 30 % noise. `images` is a folder with CIFAR-10 in one of its
+    layouts (`relook.cifar`); they are read when asked for.
     """
     counts = _counts(Path(folder))
     truth = true_distribution(counts, len(CLASSES))
@@ -77,107 +81,66 @@ def _labels_of_all(truth: FloatArray, tau: float) -> IntArray:
 
 
 def _counts(folder: Path) -> IntArray:
-    path = folder / "cifar10h" / "cifar10h-counts.npy"
-    if not path.is_file() and (folder / path.name).is_file():
-        path = folder / path.name
-    if not path.is_file():
-        raise BadInput(f"cifar10h: {path} was needed, but there is no such file; get {path.name} from {_WHERE}")
-    counts = _array(path)
+    path = PUBLISHED["cifar10h"].needed(folder, "cifar10h-counts.npy")
+    counts = npfiles.single(path).numbers()
     if counts.shape != (_ITEMS, len(CLASSES)) or counts.dtype.kind not in "iu":
         came = f"{counts.dtype} of shape {counts.shape}"
-        raise BadInput(f"cifar10h: {path} must hold 10000 x 10 counts, but {came} came; get it from {_WHERE}")
+        raise BadInput(f"cifar10h: {path} must hold 10000 x 10 counts, but {came} came; get it again")
     return counts
 
 
-def _array(path: Path) -> IntArray:
-    try:
-        return cast("IntArray", np.load(path, allow_pickle=False))
-    except (ValueError, EOFError) as error:
-        raise BadInput(
-            f"cifar10h: {path} must be an array of numbers, but it is none ({error}); get it again"
-        ) from None
+def collection(folder: Path) -> Collection:
+    """Return the answers of people: each with its annotator and seconds where `cifar10h-raw.csv` is, else as counts.
 
-
-class BinaryImages:
-    """Images in the official binary layout, memory-mapped: a label byte, then 1,024 red, green and blue bytes a row."""
-
-    __slots__ = ("_pixels", "_rows", "labels")
-
-    def __init__(self, path: Path, rows: IntArray) -> None:
-        if path.stat().st_size != _ITEMS * _ROW:
-            came = f"{path.stat().st_size:,}"
-            raise BadInput(f"cifar10h: {path} must have {_ITEMS * _ROW:,} bytes, but it has {came}; unpack it again")
-        table = np.memmap(path, np.uint8, "r", shape=(_ITEMS, _ROW))
-        self.labels = np.asarray(table[:, 0], np.int64)
-        self._pixels = table[:, 1:].reshape(_ITEMS, 3, 32, 32)
-        self._rows = rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, item: int) -> NDArray[np.uint8]:
-        return np.ascontiguousarray(self._pixels[self._rows[item]].transpose(1, 2, 0))
-
-
-class PackedImages:
-    """Images as JPEG in `images.tar.xz`, named `test/CLASS/NUMBER.jpg`, numbered within their class in official order.
-
-    The archive is read through at the first image, which takes some seconds; after that the test images stay in memory.
+    Ids are rows of the test set. Attention checks, which show no image of it, are left out and counted.
     """
+    import polars as pl
 
-    __slots__ = ("_jpegs", "_path", "_rows", "labels")
-
-    def __init__(self, path: Path, rows: IntArray) -> None:
-        names = path.with_name("test_labels.npy")
-        if not names.is_file():
-            raise BadInput(f"cifar10h: {names} was needed beside {path.name}, but there is no such file; add it")
-        self.labels = _array(names)
-        if self.labels.shape != (_ITEMS,):
-            raise BadInput(
-                f"cifar10h: {names} must hold 10000 labels, but shape {self.labels.shape} came; get it again"
-            )
-        self._path, self._rows = path, rows
-        self._jpegs: dict[str, bytes] = {}
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, item: int) -> NDArray[np.uint8]:
-        from PIL import Image
-
-        row = self._rows[item]
-        label = self.labels[row]
-        name = f"test/{CLASSES[label]}/{(self.labels[:row] == label).sum():04d}.jpg"
-        if not self._jpegs:
-            self._unpack()
-        if name not in self._jpegs:
-            raise BadInput(f"cifar10h: {name} was needed in {self._path}, but it is not there; get the archive again")
-        return np.asarray(Image.open(io.BytesIO(self._jpegs[name])).convert("RGB"))
-
-    def _unpack(self) -> None:
-        try:
-            with tarfile.open(self._path) as archive:
-                for member in archive:
-                    packed = archive.extractfile(member) if member.name.startswith("test/") else None
-                    if packed is not None:
-                        self._jpegs[member.name] = packed.read()
-        except (tarfile.TarError, lzma.LZMAError, EOFError) as error:
-            raise BadInput(
-                f"cifar10h: {self._path} must be an archive, but it is broken ({error}); get it again"
-            ) from None
-
-
-def _images(folder: Path, rows: IntArray, *, truth: FloatArray) -> BinaryImages | PackedImages:
-    binary, packed = folder / "cifar-10-batches-bin" / "test_batch.bin", folder / "images.tar.xz"
-    if binary.is_file():
-        images: BinaryImages | PackedImages = BinaryImages(binary, rows)
-    elif packed.is_file():
-        images = PackedImages(packed, rows)
-    else:
-        raise BadInput(
-            f"cifar10h: {binary} or {packed.name} beside it was needed, but neither is there; "
-            "get CIFAR-10, binary version, and unpack it there"
+    path = PUBLISHED["cifar10h"].place(folder, "cifar10h-raw.csv")
+    if path is None:
+        counts = _counts(folder)
+        items, labels = np.nonzero(counts)
+        answers = pl.DataFrame(
+            {
+                "item": items,
+                "annotator": pl.Series([None] * len(items), dtype=pl.String),
+                "label": [CLASSES[label] for label in labels],
+                "count": counts[items, labels],
+            }
         )
+        path = PUBLISHED["cifar10h"].needed(folder, "cifar10h-counts.npy")
+        form = Form("npy", "counts")
+        facts: Names = ("Answers are counted: who gave which is not known.",)
+    else:
+        answers, facts = _single_answers(path)
+        form = Form("csv", "answers", {"item": _ROW, "annotator": "annotator_id", "label": "chosen_category"})
+    ids = pl.Series("id", [str(row) for row in range(_ITEMS)])
+    items_table = pl.DataFrame([ids]).lazy()
+    return Collection(
+        source=str(path), form=form, classes=CLASSES, ids=ids, items=items_table, answers=answers, facts=facts
+    )
+
+
+def _single_answers(path: Path) -> tuple[pl.DataFrame, Names]:
+    import polars as pl
+
+    kinds: dict[str, Kind] = dict.fromkeys(("is_attn_check", _ROW), "whole")
+    table = sheet(path, kinds | {"annotator_id": "text", "chosen_category": "text", "reaction_time": "number"})
+    shown = table.filter(pl.col("is_attn_check") == 0)
+    if not shown[_ROW].is_between(0, _ITEMS - 1).all():
+        raise BadInput(
+            f"{path}: rows of the test set, 0 to {_ITEMS - 1:,}, were needed in column {_ROW}, but others came; "
+            "get the file again"
+        )
+    seconds = pl.when(pl.col("reaction_time") > 0).then(pl.col("reaction_time") / 1000)
+    answers = shown.select(item=_ROW, annotator="annotator_id", label="chosen_category", seconds=seconds)
+    checks, unknown = table.height - shown.height, int(answers["seconds"].null_count())
+    facts = (f"{counted(checks, 'attention check')} left out.",)
+    return answers, facts + ((f"{counted(unknown, 'time')} below 0: taken as unknown.",) if unknown else ())
+
+
+def _images(folder: Path, rows: IntArray, *, truth: FloatArray) -> cifar.Picked:
+    images = cifar.images(folder, "test")
     # People agree with the official label on 99 % of the images: anything much below is another order or another set.
     agreement = float((images.labels == truth.argmax(1)).mean())
     if agreement < 0.9:
@@ -185,4 +148,4 @@ def _images(folder: Path, rows: IntArray, *, truth: FloatArray) -> BinaryImages 
             f"cifar10h: the images' labels should agree with the answers, but only {agreement:.0%} do; "
             "are they the test images in their official order?"
         )
-    return images
+    return cifar.Picked(images, rows)

@@ -10,18 +10,16 @@ from numpy.typing import NDArray
 
 from relook.curves import difficult
 from relook.errors import BadInput
+from relook.pictures import SIDE, packed
 from relook.report.markup import THIN, attributes, percent, rounded, text
 from relook.runs import Shelf, Tile
 from relook.scores import Score, ambiguity, noisiness, phi, score_items
+from relook.thumbnails import LinkedImages
 from relook.types import Dataset, FloatArray, Posteriors
 
 PARTS = (("Top 10 %", 0.0, 0.1), ("25 to 50 %", 0.25, 0.5), ("50 to 75 %", 0.5, 0.75), ("Bottom 10 %", 0.9, 1.0))
 """The parts of a ranking that the paper shows, by title, from where and to where."""
 
-SIDE = 144
-"""The longer side of a picture on a page, in pixels; smaller ones stay as they are."""
-
-_PIXELS_KEPT = 64
 _BARS = 12
 _TINY = 16
 
@@ -58,32 +56,15 @@ def pictured(
     if dataset.images is None:
         raise BadInput(f"{dataset.name}: a gallery needs images, but this set has none; load it with images")
     noisy, hard = (score_items(score, dataset.given, posteriors) for score in (noisiness, ambiguity))
-    given, mean = dataset.given.majority(), posteriors.mean()
+    given, mean = dataset.given.label(), posteriors.mean()
     tiles = []
     for rank, item in zip(ranks.tolist(), items.tolist(), strict=True):
         truth = None if dataset.truth is None else _shares(dataset.truth[item])
         label = dataset.classes[given[item]] if given[item] >= 0 else "none"
-        image = packed(np.asarray(dataset.images[item]), side=side)
+        image = _packed(dataset.images, item, side=side)
         scores = float(noisy[item]), float(hard[item])
         tiles.append(Tile(dataset.ids[item], rank + 1, label, *scores, image, truth, _shares(mean[item])))
     return tiles
-
-
-def packed(pixels: NDArray[Any], *, side: int = SIDE) -> bytes:
-    """Return an image as a file of few bytes: a tiny one as PNG to the pixel, a larger one made small, as JPEG."""
-    from PIL import Image
-
-    if pixels.dtype != np.uint8 or not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] == 3)):
-        came = f"{pixels.dtype} of shape {pixels.shape}"
-        raise BadInput(f"image: uint8 of shape H x W or H x W x 3 was needed, but {came} came; convert it")
-    image = Image.fromarray(pixels)
-    file = BytesIO()
-    if max(image.size) <= _PIXELS_KEPT:
-        image.save(file, "PNG", optimize=True)
-    else:
-        image.thumbnail((side, side))
-        image.save(file, "JPEG", quality=82)
-    return file.getvalue()
 
 
 def shelves_shown(shelves: Sequence[Shelf], classes: Sequence[str]) -> str:
@@ -96,11 +77,18 @@ def shelves_shown(shelves: Sequence[Shelf], classes: Sequence[str]) -> str:
     return shown
 
 
+def _packed(images: Sequence[Any], item: int, *, side: int) -> bytes:
+    """Return an image made small: the images of an imported set keep theirs."""
+    if isinstance(images, LinkedImages):
+        return images.packed(item, side=side)
+    return packed(np.asarray(images[item]), side=side)
+
+
 def _faults(dataset: Dataset, items: NDArray[Any]) -> tuple[float | None, float | None]:
     """Return which share of some items has a wrong label, and which is difficult, where the truth is known."""
     if dataset.truth is None:
         return None, None
-    wrong = dataset.given.majority()[items] != dataset.true_class[items]
+    wrong = dataset.given.label()[items] != dataset.true_class[items]
     return float(wrong.mean()), float(difficult(dataset.truth[items]).mean())
 
 

@@ -78,7 +78,7 @@ def ranking_page(report: RankingReport) -> str:
 
 def _columns(report: RankingReport) -> _Table:
     dataset, mean = report.dataset, report.posteriors.mean()
-    given, suggested, places = dataset.given.majority(), mean.argmax(1), np.arange(len(dataset))
+    given, suggested, places = dataset.given.label(), mean.argmax(1), np.arange(len(dataset))
     own = np.where(given >= 0, mean[places, given], 0.0)
     noisy, hard = (score_items(score, dataset.given, report.posteriors) for score in (noisiness, ambiguity))
     quality = own if report.quality is None else np.asarray(report.quality, np.float64)

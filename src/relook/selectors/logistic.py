@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -41,7 +42,10 @@ class Logistic(msgspec.Struct, frozen=True):
                 f"logistic: the logit variance must be above 0, but {self.logit_variance} came; 1.5 is usual"
             )
 
-    def __call__(self, features: FloatArray, labels: Labels, *, seed: int = 0) -> Posteriors:
+    def __call__(
+        self, features: FloatArray, labels: Labels, *, groups: Sequence[str] | None = None, seed: int = 0
+    ) -> Posteriors:
+        """Return the posteriors; items of one group are predicted by models that saw none of them."""
         table, target = _standardised(features, items=len(labels)), labels.majority()
         if (target >= 0).sum() < self.folds:
             few = int((target >= 0).sum())
@@ -50,14 +54,27 @@ class Logistic(msgspec.Struct, frozen=True):
             )
         total = np.zeros((len(labels), labels.classes))
         for repeat in range(self.repeats):
-            fold_of = _folds(target, self.folds, rng=generator(seed, "logistic", repeat))
+            rng = generator(seed, "logistic", repeat)
+            fold_of = _folds(target, self.folds, rng=rng) if groups is None else self._whole(target, groups, rng=rng)
             total += self._out_of_fold(table, target, fold_of=fold_of, classes=labels.classes)
         return Posteriors(total / total.sum(1, keepdims=True))
+
+    def _whole(self, target: IntArray, groups: Sequence[str], *, rng: np.random.Generator) -> IntArray:
+        """Return folds that no group is split by: groups are dealt as one item each, of one of its classes."""
+        names, group_of = np.unique(np.asarray(groups), return_inverse=True)
+        labelled = np.full(len(names), -1)
+        np.maximum.at(labelled, group_of, target)
+        if (labelled >= 0).sum() < self.folds:
+            raise BadInput(
+                f"logistic: a labelled group a fold was needed, but {(labelled >= 0).sum()} came for {self.folds}; "
+                "take fewer folds"
+            )
+        return _folds(labelled, self.folds, rng=rng)[group_of]
 
     def _out_of_fold(self, table: FloatArray, target: IntArray, *, fold_of: IntArray, classes: int) -> FloatArray:
         predicted = np.zeros((len(table), classes))
         for fold in range(self.folds):
-            train = (fold_of >= 0) & (fold_of != fold)
+            train = (target >= 0) & (fold_of != fold)
             seen = np.unique(target[train])
             if len(seen) < 2:
                 came = f"without fold {fold} only class {seen[0]} is left"
