@@ -201,7 +201,7 @@ def _is_private(name: str) -> bool:
     return any(re.match(r"_(?!_.*__$)", part) for part in name.split("."))
 
 
-_MAY_INHERIT = {"Protocol", "Struct", "NamedTuple", "TypedDict", "Generic"}
+_MAY_INHERIT = {"Protocol", "Struct", "NamedTuple", "TypedDict", "Generic", "Module"}
 
 
 def inheritance(module: Module) -> Iterator[Finding]:
@@ -346,14 +346,15 @@ def network(module: Module) -> Iterator[Finding]:
 
 
 _LIGHT = {"msgspec", "numpy", "relook"}
+_LIGHT_IN = {"relook.cli": {"typer"}, "relook.train": {"torch", "safetensors"}}
 
 
 def heavy_import(module: Module) -> Iterator[Finding]:
     """A module starts on the standard library, numpy and msgspec (typer in cli); all else is imported at its use."""
-    light = _LIGHT | ({"typer"} if module.name.startswith("relook.cli") else set())
+    own = next((names for part, names in _LIGHT_IN.items() if module.name.startswith(part)), set[str]())
     for name, node in _at_start(module.tree):
         top = name.split(".")[0]
-        if top not in light and top not in sys.stdlib_module_names:
+        if top not in _LIGHT | own and top not in sys.stdlib_module_names:
             yield Finding(module.place(), f"line {getattr(node, 'lineno', 0)} imports {name} when the module is loaded")
 
 

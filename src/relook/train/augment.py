@@ -15,7 +15,7 @@ from torch.nn import functional
 
 _GREY = (0.299, 0.587, 0.114)
 _TO_CHROMA = (_GREY, (0.596, -0.274, -0.322), (0.211, -0.523, 0.312))
-_FROM_CHROMA = ((1.0, 0.956, 0.621), (1.0, -0.272, -0.647), (1.0, -1.106, 1.703))
+_FROM_CHROMA = ((1.0, 0.9561707, 0.6214326), (1.0, -0.2726886, -0.6468132), (1.0, -1.1037441, 1.7006231))
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,16 @@ def statistics(images: Tensor) -> Statistics:
 
 def normalised(images: Tensor, seen: Statistics) -> Tensor:
     """Return shares of brightness as numbers around 0."""
-    mean, deviation = (torch.tensor(part, device=images.device).view(1, -1, 1, 1) for part in (seen.mean, seen.deviation))
+    mean, deviation = torch.tensor([seen.mean, seen.deviation], device=images.device).view(2, 1, -1, 1, 1)
     return (images - mean) / deviation
 
 
 def drawn(images: Tensor, view: View) -> Tensor:
     """Return one random view of each image, as shares of brightness."""
     shares = images.float() / 255
-    cut = functional.grid_sample(shares, _grid(shares, view), mode="bilinear", padding_mode="reflection", align_corners=False)
+    cut = functional.grid_sample(
+        shares, _grid(shares, view), mode="bilinear", padding_mode="reflection", align_corners=False
+    )
     if cut.shape[1] == 3:
         cut = _coloured(cut, view)
     if view.blurred:
@@ -100,7 +102,7 @@ def _coloured(images: Tensor, view: View) -> Tensor:
     weights = torch.tensor(_GREY, device=device)
     grey = weights.expand(3, 3)
     saturation = 1 + on * (factor(view.saturation) - 1)
-    saturation = torch.where(torch.rand(count, 1, 1, device=device) < view.grey, torch.zeros_like(saturation), saturation)
+    saturation = saturation * (torch.rand(count, 1, 1, device=device) >= view.grey)
     matrix = _hue(on * view.hue * (factor(1.0) - 1)) @ (saturation * unit + (1 - saturation) * grey)
     brightness, contrast = (1 + on * (factor(spread) - 1) for spread in (view.brightness, view.contrast))
     middle = torch.einsum("c,nchw->n", weights, images).view(-1, 1, 1) / images[0, 0].numel()

@@ -38,9 +38,9 @@ class Twins(nn.Module):
     def __init__(self, settings: Byol) -> None:
         super().__init__()
         self.encoder = ResNet(settings.shape)
-        self.projector = head(settings.shape.features, settings.hidden, settings.size)
-        self.predictor = head(settings.size, settings.hidden, settings.size)
-        self.slow = copy.deepcopy(nn.Sequential(self.encoder, self.projector)).requires_grad_(False)
+        self.projector = head(settings.shape.features, settings.hidden, out=settings.size)
+        self.predictor = head(settings.size, settings.hidden, out=settings.size)
+        self.slow = copy.deepcopy(nn.Sequential(self.encoder, self.projector)).requires_grad_(requires_grad=False)
         self.momentum = settings.momentum
 
     def loss(self, first: Tensor, second: Tensor) -> Tensor:

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load, save
-from torch import Tensor
+from torch import Tensor, cat
 
 from relook.errors import BadInput
 
 PART = 16 * 2**20 - 2**16
 """Bytes of tensors that go into one part; its heading needs the rest."""
+
+_PIECE = "#"
 
 KEPT = 2
 """So many checkpoints are kept: the newest, and the one before it in case that one is broken."""
@@ -65,7 +67,8 @@ def newest(folder: Path, *, about: Mapping[str, Any]) -> tuple[Checkpoint | None
             continue
         if json.loads(json.dumps(found.about)) != json.loads(json.dumps(about)):
             raise BadInput(
-                f"{folder}: a training with these settings was needed, but one with others is there; name another folder"
+                f"{folder}: a training with these settings was needed, but one with others is there; name "
+                "another folder"
             )
         return found, tuple(told)
     return None, tuple(told)
@@ -85,24 +88,40 @@ def _read(place: Path) -> Checkpoint | None:
             if hashlib.sha256(content).hexdigest() != expected:
                 return None
             tensors.update(load(content))
-        return Checkpoint(described["step"], tensors, described["about"])
+        return Checkpoint(described["step"], _joined(tensors), described["about"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def _parted(tensors: Mapping[str, Tensor]) -> Iterator[dict[str, Tensor]]:
-    """Yield groups of tensors of at most one part's size; a larger tensor is cut along its first axis."""
+    """Yield groups of pieces of at most one part's size."""
     group: dict[str, Tensor] = {}
     size = 0
     for name, tensor in tensors.items():
-        if tensor.nbytes > PART:
-            raise BadInput(f"checkpoint: tensors of at most {PART:,} bytes were needed, but {name} has {tensor.nbytes:,}")
-        if group and size + tensor.nbytes > PART:
-            yield group
-            group, size = {}, 0
-        group[name] = tensor
-        size += tensor.nbytes
+        for place, piece in enumerate(_pieces(tensor)):
+            if group and size + piece.nbytes > PART:
+                yield group
+                group, size = {}, 0
+            group[f"{name}{_PIECE}{place}"] = piece
+            size += piece.nbytes
     yield group
+
+
+def _pieces(tensor: Tensor) -> Iterator[Tensor]:
+    """Yield a tensor, cut along its first axis where it is larger than a part."""
+    if tensor.nbytes <= PART or not tensor.ndim:
+        yield tensor
+        return
+    yield from tensor.split(max(1, PART * len(tensor) // tensor.nbytes))
+
+
+def _joined(pieces: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    found: dict[str, list[tuple[int, Tensor]]] = {}
+    for key, piece in pieces.items():
+        name, _, place = key.rpartition(_PIECE)
+        found.setdefault(name, []).append((int(place), piece))
+    ordered = {name: [piece for _, piece in sorted(parts, key=lambda part: part[0])] for name, parts in found.items()}
+    return {name: parts[0] if len(parts) == 1 else cat(parts) for name, parts in ordered.items()}
 
 
 def _put(place: Path, content: bytes) -> None:

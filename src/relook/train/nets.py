@@ -45,10 +45,12 @@ def released(depth: int = 110) -> Shape:
 class Basic(nn.Module):
     """Two 3 x 3 convolutions beside the identity."""
 
-    def __init__(self, inputs: int, channels: int, stride: int) -> None:
+    def __init__(self, inputs: int, channels: int, *, stride: int) -> None:
         super().__init__()
-        self.path = nn.Sequential(*_unit(inputs, channels, 3, stride), nn.ReLU(True), *_unit(channels, channels, 3))
-        self.shortcut = _shortcut(inputs, channels, stride)
+        self.path = nn.Sequential(
+            *_unit(inputs, channels, stride=stride), nn.ReLU(inplace=True), *_unit(channels, channels)
+        )
+        self.shortcut = _shortcut(inputs, channels, stride=stride)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the block's output."""
@@ -58,17 +60,17 @@ class Basic(nn.Module):
 class Bottleneck(nn.Module):
     """A 3 x 3 convolution between two of 1 x 1, beside the identity; four times as many channels come out."""
 
-    def __init__(self, inputs: int, channels: int, stride: int) -> None:
+    def __init__(self, inputs: int, channels: int, *, stride: int) -> None:
         super().__init__()
         out = 4 * channels
         self.path = nn.Sequential(
-            *_unit(inputs, channels, 1),
-            nn.ReLU(True),
-            *_unit(channels, channels, 3, stride),
-            nn.ReLU(True),
-            *_unit(channels, out, 1),
+            *_unit(inputs, channels, size=1),
+            nn.ReLU(inplace=True),
+            *_unit(channels, channels, stride=stride),
+            nn.ReLU(inplace=True),
+            *_unit(channels, out, size=1),
         )
-        self.shortcut = _shortcut(inputs, out, stride)
+        self.shortcut = _shortcut(inputs, out, stride=stride)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the block's output."""
@@ -87,7 +89,7 @@ class ResNet(nn.Module):
             channels = shape.channels * 2**stage
             for block in range(count):
                 stride = 2 if stage and not block else 1
-                layers.append((Basic if shape.kind == "basic" else Bottleneck)(inputs, channels, stride))
+                layers.append((Basic if shape.kind == "basic" else Bottleneck)(inputs, channels, stride=stride))
                 inputs = channels * (4 if shape.kind == "bottleneck" else 1)
         self.layers = nn.Sequential(*layers)
         for module in self.modules():
@@ -101,19 +103,21 @@ class ResNet(nn.Module):
 
 def _stem(shape: Shape) -> list[nn.Module]:
     if shape.stem == "small":
-        return [*_unit(shape.inputs, shape.channels, 3), nn.ReLU(True)]
-    return [*_unit(shape.inputs, shape.channels, 7, 2), nn.ReLU(True), nn.MaxPool2d(3, 2, 1)]
+        return [*_unit(shape.inputs, shape.channels), nn.ReLU(inplace=True)]
+    return [*_unit(shape.inputs, shape.channels, size=7, stride=2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
 
 
-def _unit(inputs: int, channels: int, size: int, stride: int = 1) -> list[nn.Module]:
+def _unit(inputs: int, channels: int, *, size: int = 3, stride: int = 1) -> list[nn.Module]:
     return [nn.Conv2d(inputs, channels, size, stride, size // 2, bias=False), nn.BatchNorm2d(channels)]
 
 
-def _shortcut(inputs: int, channels: int, stride: int) -> nn.Module:
+def _shortcut(inputs: int, channels: int, *, stride: int) -> nn.Module:
     same = inputs == channels and stride == 1
-    return nn.Identity() if same else nn.Sequential(*_unit(inputs, channels, 1, stride))
+    return nn.Identity() if same else nn.Sequential(*_unit(inputs, channels, size=1, stride=stride))
 
 
-def head(inputs: int, hidden: int, out: int) -> nn.Sequential:
+def head(inputs: int, hidden: int, *, out: int) -> nn.Sequential:
     """Return the two layers that self-supervised methods put on top of an encoder, and take away afterwards."""
-    return nn.Sequential(nn.Linear(inputs, hidden), nn.BatchNorm1d(hidden), nn.ReLU(True), nn.Linear(hidden, out))
+    return nn.Sequential(
+        nn.Linear(inputs, hidden), nn.BatchNorm1d(hidden), nn.ReLU(inplace=True), nn.Linear(hidden, out)
+    )

