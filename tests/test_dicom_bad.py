@@ -182,7 +182,7 @@ def test_two_thousand_broken_files(tmp_path: Path) -> None:
             slowest = max(slowest, time.perf_counter() - start)
             largest = max(largest, _peak(apart))
     assert slowest < SECONDS
-    assert largest < MEGABYTES, f"a process that reads took {largest:.0f} MB"
+    assert 20 < largest < MEGABYTES, f"a process that reads took {largest:.0f} MB"
     assert sorted(file.name for file in path.parent.iterdir()) == ["a.dcm"]
     assert {file.suffix for file in out.iterdir()} == {".png"}
     # A corpus of which nothing crashes a decoder, or everything is refused, tries nothing.
