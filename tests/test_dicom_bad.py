@@ -1,6 +1,6 @@
 """Two thousand broken DICOM files: each is read or refused with a sentence, in seconds, under a gigabyte."""
 
-import resource
+import re
 import struct
 import time
 from collections import Counter
@@ -153,6 +153,13 @@ def broken(folder: Path) -> Iterator[tuple[str, bytes]]:
         yield fault.__name__, fault(sound[int(rng.integers(len(sound)))], rng)
 
 
+def _peak(apart: Apart) -> float:
+    """The most that the process that reads has taken, in MB, as the kernel marks it: 0 where it has ended."""
+    status = Path(f"/proc/{apart._process.pid}/status") if apart._process is not None else None
+    found = re.search(r"VmHWM:\s+(\d+)", status.read_text()) if status is not None and status.exists() else None
+    return 0.0 if found is None else int(found[1]) / 1024
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
@@ -160,7 +167,7 @@ def test_two_thousand_broken_files(tmp_path: Path) -> None:
     out, path = tmp_path / "out", tmp_path / "in" / "a.dcm"
     out.mkdir()
     path.parent.mkdir()
-    slowest, ends = 0.0, Counter[str]()
+    slowest, largest, ends = 0.0, 0.0, Counter[str]()
     with Apart(SiteKey(bytes(32))) as apart:
         for fault, raw in broken(tmp_path / "sound"):
             path.write_bytes(raw)
@@ -173,9 +180,9 @@ def test_two_thousand_broken_files(tmp_path: Path) -> None:
             except BadInput as error:
                 ends[f"{fault}: {_end(str(error), path)}"] += 1
             slowest = max(slowest, time.perf_counter() - start)
+            largest = max(largest, _peak(apart))
     assert slowest < SECONDS
-    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    assert largest < MEGABYTES, f"a process that reads took {largest:.0f} MB"
+    assert 20 < largest < MEGABYTES, f"a process that reads took {largest:.0f} MB"
     assert sorted(file.name for file in path.parent.iterdir()) == ["a.dcm"]
     assert {file.suffix for file in out.iterdir()} == {".png"}
     # A corpus of which nothing crashes a decoder, or everything is refused, tries nothing.
