@@ -20,7 +20,7 @@ def images() -> torch.Tensor:
 def view(images: torch.Tensor, **settings: object) -> torch.Tensor:
     torch.manual_seed(0)
     plain = {name: getattr(PLAIN, name) for name in PLAIN.__dataclass_fields__}
-    return drawn(images, View(**(plain | settings)))  # type: ignore[arg-type]
+    return drawn(images, View(**(plain | settings)))
 
 
 class TestNetworks:

@@ -112,7 +112,8 @@ def _pieces(tensor: Tensor) -> Iterator[Tensor]:
     if tensor.nbytes <= PART or not tensor.ndim:
         yield tensor
         return
-    yield from tensor.split(max(1, PART * len(tensor) // tensor.nbytes))
+    rows = max(1, PART * len(tensor) // tensor.nbytes)
+    yield from (tensor[first : first + rows] for first in range(0, len(tensor), rows))
 
 
 def _joined(pieces: Mapping[str, Tensor]) -> dict[str, Tensor]:
