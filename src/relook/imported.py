@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 SCHEMA = 1
+_A_ROW = 200
+"""Bytes that a row of items takes for its id and what relook adds, such as the hash of an image."""
+
 MANIFEST, ITEMS, ANSWERS = "manifest.json", "items.parquet", "answers.parquet"
 IMAGES, CONFLICTS, MISSING = "images", "conflicts.csv", "missing.csv"
 
@@ -232,9 +235,11 @@ def write(
 def room(found: Collection, folder: Path, *, source: Path, origin: Origin = UNKNOWN) -> tuple[int, int]:
     """Return about how many bytes an imported set would take, and how many are free where it would lie.
 
-    Images that must be written out are taken for as large as the source that they come from.
+    Tables are taken for as large as the files that they come from, which are not read for it, and so are images that
+    must be written out.
     """
-    rows = int(found.items.collect().estimated_size()) + int(found.answers.estimated_size())
+    tables = sum(each.bytes for each in origin.sources) if found.pictures is None else 0
+    rows = tables + _A_ROW * len(found) + int(found.answers.estimated_size())
     vectors = sum(values.nbytes for values in origin.vectors.values())
     files = [source] if source.is_file() else [path for path in source.rglob("*") if path.is_file()]
     written = 0 if found.pictures is None else sum(path.stat().st_size for path in files)
