@@ -248,3 +248,25 @@ def test_what_cannot_be_learnt_from_is_refused() -> None:
         pretrained(torch.zeros(20, 3, 8, 8), method)
     with pytest.raises(BadInput, match="a batch of at most 64 images was needed, but 512 came; take a smaller one"):
         pretrained(noise(), method)
+
+
+ALONE = """
+import sys
+
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("msgspec", "polars", "typer", "rich", "PIL", "sklearn", "scipy", "matplotlib"):
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Refused())
+from relook.train import augment, byol, checkpoints, nets, pretrain, simclr
+try:
+    import relook.types
+except ImportError as error:
+    print("alone, without", error)
+"""
+
+
+def test_it_starts_with_torch_numpy_and_safetensors_alone() -> None:
+    ran = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "alone, without msgspec\n"), ran.stderr
