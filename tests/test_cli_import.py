@@ -78,6 +78,15 @@ class TestImport:
         said = run("import", "a.csv", "--to", "s")
         assert said.out.startswith("2 items (names), 2 classes (cat, dog), 3 answers of 2 annotators.")
 
+    def test_people_who_are_only_counted_are_counted(self, run: Run) -> None:
+        Path("c.csv").write_text("id,n_cat,n_dog\nx,3,1\ny,0,9\n")
+        said = run("import", "c.csv", "--to", "s", "--label", "n_*")
+        assert said.out.startswith("2 items (names), 2 classes (cat, dog), 13 answers.\n")
+
+    def test_one_class_is_one(self, run: Run) -> None:
+        Path("a.csv").write_text("id,label\na,cat\n")
+        assert run("import", "a.csv", "--to", "s").out.startswith("1 item (names), 1 class (cat).\n")
+
     def test_unlabelled_items_are_counted(self, run: Run) -> None:
         Path("a.csv").write_text("id,label\na,cat\nb,\nc,dog\n")
         assert "1 item without a label." in run("import", "a.csv", "--to", "s").out

@@ -180,12 +180,11 @@ def tell(found: "Collection", origin: "Origin") -> None:
     linked = ", linked" if found.content == "images" and found.pictures is None else ""
     said = [
         counted(len(found), "item") + f" ({found.content}{linked})",
-        f"{len(found.classes)} classes ({listed(found.classes, 12)})",
+        f"{len(found.classes)} {'class' if len(found.classes) == 1 else 'classes'} ({listed(found.classes, 12)})",
     ]
-    if people or len(found.answers) > len(found):
-        said.append(
-            counted(len(found.answers), "answer") + (f" of {counted(len(people), 'annotator')}" if people else "")
-        )
+    answers = int(found.answers["count"].sum()) if "count" in found.answers.columns else len(found.answers)
+    if people or answers > len(found):
+        said.append(counted(answers, "answer") + (f" of {counted(len(people), 'annotator')}" if people else ""))
     show.say(", ".join(said) + ".")
     for fact in found.facts:
         show.say(fact)
