@@ -60,18 +60,22 @@ class TestImport:
 
     def test_vectors_come_along_and_the_missing_are_listed(self, run: Run) -> None:
         reviews(20)
-        np.savez("e.npz", embeddings=np.random.default_rng(0).normal(size=(19, 3)), ids=[f"r{i}" for i in range(1, 20)])
+        ids = [*(f"r{i}" for i in range(1, 20)), "=other"]
+        np.savez("e.npz", embeddings=np.random.default_rng(0).normal(size=(20, 3)), ids=ids)
         p = pl.DataFrame({"id": [f"r{i}" for i in range(20)], "good": [0.75] * 20, "bad": [0.25] * 20})
         p.write_parquet("p.parquet")
         said = run("import", "reviews.csv", "--to", "s", "--embeddings", "e.npz", "--probabilities", "p.parquet")
-        assert "Without embeddings: 1 item (r0), listed in missing.csv." in said.out
+        assert "e.npz: no row for 1 item (r0)." in said.out
+        assert "Items without embeddings are listed in missing.csv." in said.out
         made = imported.read(Path("s"))
         embeddings, probabilities = made.vectors("embeddings"), made.vectors("probabilities")
         assert embeddings is not None
         assert probabilities is not None
         assert np.isnan(embeddings[0]).all()
         assert probabilities[0].tolist() == [0.25, 0.75]
+        assert "Rows of embeddings for no item are listed in extra.csv." in said.out
         assert Path("s/missing.csv").read_text() == "id,missing\nr0,embeddings\n"
+        assert Path("s/extra.csv").read_text() == "id,extra\n'=other,embeddings\n"
 
     def test_answers_of_people_are_told(self, run: Run) -> None:
         Path("a.csv").write_text("item,annotator,label\na,Ada,cat\na,Bo,dog\nb,Ada,cat\n")

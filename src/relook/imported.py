@@ -35,7 +35,7 @@ _A_ROW = 200
 """Bytes that a row of items takes for its id and what relook adds, such as the hash of an image."""
 
 MANIFEST, ITEMS, ANSWERS = "manifest.json", "items.parquet", "answers.parquet"
-IMAGES, CONFLICTS, MISSING = "images", "conflicts.csv", "missing.csv"
+IMAGES, CONFLICTS, MISSING, EXTRA = "images", "conflicts.csv", "missing.csv", "extra.csv"
 
 VECTORS = ("embeddings", "probabilities")
 """What may come along with a row an item: `embeddings.npy`, `probabilities.npy`; a row of NaN where it is missing."""
@@ -78,14 +78,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 class Origin(msgspec.Struct, frozen=True, eq=False):
     """What a collection is imported with: the files it was read from, the folder its images lie in, and its vectors.
 
-    `missing` are the ids of items that vectors have no row for, by what lacks them; `noise` is how labels were made
-    wrong on purpose.
+    `missing` are the ids of items that vectors have no row for, by what lacks them, and `extra` those of rows that
+    belong to no item; `noise` is how labels were made wrong on purpose.
     """
 
     sources: tuple[SourceFile, ...] = ()
     root: Path | None = None
     vectors: Mapping[str, FloatArray] = {}
     missing: Mapping[str, Sequence[str]] = {}
+    extra: Mapping[str, Sequence[str]] = {}
     noise: Mapping[str, int | float | str] = {}
 
 
@@ -262,7 +263,7 @@ def _written(found: Collection, folder: Path, *, origin: Origin, step: Step | No
     found.answers.write_parquet(folder / ANSWERS)
     for name, values in origin.vectors.items():
         np.save(folder / f"{name}.npy", values, allow_pickle=False)
-    _list_missing(origin, folder)
+    _list_unmatched(origin, folder)
     facts = found.facts + seen + _conflicts(found, folder)
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return Manifest(
@@ -309,12 +310,13 @@ def _with_files(found: Collection, folder: Path, *, origin: Origin, step: Step |
     return pl.concat([found.items.drop("files", strict=False), added], how="horizontal"), read.facts
 
 
-def _list_missing(origin: Origin, folder: Path) -> None:
+def _list_unmatched(origin: Origin, folder: Path) -> None:
     import polars as pl
 
-    rows = [(name, lacking) for lacking, names in origin.missing.items() for name in names]
-    if rows:
-        write_csv(pl.DataFrame(rows, schema=["id", "missing"], orient="row"), folder / MISSING)
+    for file, what, listing in ((MISSING, "missing", origin.missing), (EXTRA, "extra", origin.extra)):
+        rows = [(name, vectors) for vectors, names in listing.items() for name in names]
+        if rows:
+            write_csv(pl.DataFrame(rows, schema=["id", what], orient="row"), folder / file)
 
 
 def _conflicts(found: Collection, folder: Path) -> Names:

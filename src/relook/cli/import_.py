@@ -165,31 +165,38 @@ def with_vectors(
     }
     facts = tuple(fact for each in joined.values() for fact in each.facts)
     values = {name: each.values for name, each in joined.items()}
-    missing = {name: each.missing for name, each in joined.items() if each.missing}
+    missing, extra = ({name: getattr(each, part) for name, each in joined.items()} for part in ("missing", "extra"))
     found = msgspec.structs.replace(found, facts=found.facts + facts)
-    return found, msgspec.structs.replace(origin, vectors=values, missing=missing)
+    return found, msgspec.structs.replace(origin, vectors=values, missing=missing, extra=extra)
 
 
 def tell(found: "Collection", origin: "Origin") -> None:
     """Say what was read: items, classes, answers, and what was decided on the way."""
-    from relook.collection import GIVEN
-    from relook.imported import MISSING
+    from relook.imported import EXTRA, MISSING
     from relook.sources import counted, listed
 
-    people = set(found.answers["annotator"].unique().cast(str).drop_nulls()) - {GIVEN}
     linked = ", linked" if found.content == "images" and found.pictures is None else ""
-    said = [
-        counted(len(found), "item") + f" ({found.content}{linked})",
-        f"{len(found.classes)} {'class' if len(found.classes) == 1 else 'classes'} ({listed(found.classes, 12)})",
-    ]
-    answers = int(found.answers["count"].sum()) if "count" in found.answers.columns else len(found.answers)
-    if people or answers > len(found):
-        said.append(counted(answers, "answer") + (f" of {counted(len(people), 'annotator')}" if people else ""))
-    show.say(", ".join(said) + ".")
+    items = f"{counted(len(found), 'item')} ({found.content}{linked})"
+    classes = f"{len(found.classes)} {'class' if len(found.classes) == 1 else 'classes'} ({listed(found.classes, 12)})"
+    show.say(f"{items}, {classes}{_answers(found)}.")
     for fact in found.facts:
         show.say(fact)
     unlabelled = len(found) - found.answers["item"].n_unique()
     if unlabelled:
         show.say(f"{counted(unlabelled, 'item')} without a label.")
-    for name, ids in origin.missing.items():
-        show.say(f"Without {name}: {counted(len(ids), 'item')} ({listed(ids, 3)}), listed in {MISSING}.")
+    for name in [name for name, ids in origin.missing.items() if ids]:
+        show.say(f"Items without {name} are listed in {MISSING}.")
+    for name in [name for name, ids in origin.extra.items() if ids]:
+        show.say(f"Rows of {name} for no item are listed in {EXTRA}.")
+
+
+def _answers(found: "Collection") -> str:
+    """Return how many answers there are, and of how many people, unless each item has its given label alone."""
+    from relook.collection import GIVEN
+    from relook.sources import counted
+
+    people = set(found.answers["annotator"].unique().cast(str).drop_nulls()) - {GIVEN}
+    answers = int(found.answers["count"].sum()) if "count" in found.answers.columns else len(found.answers)
+    if not people and answers <= len(found):
+        return ""
+    return f", {counted(answers, 'answer')}" + (f" of {counted(len(people), 'annotator')}" if people else "")
