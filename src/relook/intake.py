@@ -80,11 +80,11 @@ def gathered(
     """
     form = _form(source, wanted)
     if form != "archive":
-        yield _read(source, form, wanted=wanted)
+        yield _READERS[form](source, wanted)
         return
     with archives.opened(source, beside=beside, step=step) as archive:
         inner = _form(archive.source, msgspec.structs.replace(wanted, form=None))
-        found, origin = _read(archive.source, inner, wanted=wanted)
+        found, origin = _READERS[inner](archive.source, wanted)
         yield archive.carried(found), msgspec.structs.replace(origin, sources=(source_file(source),), root=None)
 
 
@@ -139,10 +139,6 @@ def _some_files(folder: Path) -> list[Path]:
     """Return a folder's first files: enough to see what it holds."""
     every = (path for path in folder.rglob("*") if path.is_file())
     return list(islice(every, _LOOKED_AT))
-
-
-def _read(source: Path, form: str, *, wanted: Wanted) -> tuple[Collection, Origin]:
-    return _READERS[form](source, wanted)
 
 
 def _collection(member: str, source: Path, *, columns: Columns) -> Collection:

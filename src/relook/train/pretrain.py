@@ -22,9 +22,6 @@ from relook.train import checkpoints
 from relook.train.augment import Statistics, View, drawn, normalised, statistics
 from relook.train.checkpoints import Checkpoint
 
-Step = Callable[[int, int, float], object]
-"""Called after a step with its number, how many there will be, and the loss."""
-
 
 class Learner(Protocol):
     """A network that learns from two views of each image; `encoder` is what is kept of it."""
@@ -76,7 +73,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a training runs and what it leaves: the device, a folder of checkpoints, and how many seconds between."""
+    """Where a training runs and what it leaves: the device, a folder of checkpoints, and how many steps between."""
 
     device: str = "cpu"
     folder: Path | None = None
