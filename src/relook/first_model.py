@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relook.errors import BadInput
+from relook.imported import Imported
 from relook.selectors.logistic import Logistic
 from relook.selectors.texts import described
 from relook.sources import counted
@@ -45,6 +46,21 @@ def predicted(dataset: Dataset, *, embeddings: FloatArray | None = None, seed: i
     values = np.where(known[:, np.newaxis], posteriors.mean(), shares)
     lost = counted(int((~known).sum()), "item")
     return Posteriors(values), f"{sentence} {lost} without an embedding: predicted by how common the classes are."
+
+
+def came_along(found: Imported, split: str | None = None) -> Posteriors | None:
+    """Return the probabilities that a set was imported with, or None; what is not known of an item is not made up."""
+    came = found.vectors("probabilities", split)
+    if came is None:
+        return None
+    values = np.asarray(came)
+    lost = np.isnan(values).any(1)
+    if lost.any():
+        raise BadInput(
+            f"probabilities: a row for each item was needed, but {counted(int(lost.sum()), 'item')} have none, item "
+            f"{int(lost.argmax())} first; predict them, or import the set without"
+        )
+    return Posteriors(values)
 
 
 def features(dataset: Dataset, *, embeddings: FloatArray | None = None, seed: int = 0) -> tuple[FloatArray, str]:

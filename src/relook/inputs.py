@@ -3,15 +3,12 @@
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 from relook import first_model
 from relook.alignment import Matched, Matching, matched
 from relook.datasets import arrays, table
 from relook.errors import BadInput
 from relook.imported import Imported
-from relook.sources import COLUMNS, Columns, LabelTable, ProbabilityTable, counted
-from relook.types import FloatArray, Posteriors
+from relook.sources import COLUMNS, Columns, LabelTable, ProbabilityTable
 
 
 def labels(path: Path, *, columns: Columns = COLUMNS) -> LabelTable:
@@ -40,11 +37,9 @@ def together(
 def of_set(found: Imported, *, split: str | None = None, seed: int = 0) -> Matched:
     """Return an imported set, or one split of it, with probabilities: those that came along, or a first model's."""
     dataset = found.dataset(split)
-    came = found.vectors("probabilities", split)
-    if came is None:
+    posteriors, how = first_model.came_along(found, split), "The probabilities came along with the set."
+    if posteriors is None:
         posteriors, how = first_model.predicted(dataset, embeddings=found.vectors("embeddings", split), seed=seed)
-    else:
-        posteriors, how = _filled(np.asarray(came)), "The probabilities came along with the set."
     return Matched(
         classes=dataset.classes,
         labels=dataset.given,
@@ -55,17 +50,6 @@ def of_set(found: Imported, *, split: str | None = None, seed: int = 0) -> Match
         named=True,
         facts=(how,),
     )
-
-
-def _filled(values: FloatArray) -> Posteriors:
-    """Refuse probabilities that lack items: what is not known is not to be made up."""
-    lost = np.isnan(values).any(1)
-    if lost.any():
-        raise BadInput(
-            f"probabilities: a row for each item was needed, but {counted(int(lost.sum()), 'item')} have none, item "
-            f"{int(lost.argmax())} first; predict them, or import the set without"
-        )
-    return Posteriors(values)
 
 
 def _is_array(path: Path) -> bool:

@@ -79,7 +79,7 @@ def world(grid: Grid, tau: float | None) -> tuple[World, Fit | None]:
         dataset = _own_set(grid) if grid.dataset is None else _named_set(grid.dataset, grid, tau=tau)
     posteriors = _posteriors(grid.probabilities, dataset, option="probabilities")
     if found_set is not None and posteriors is None and grid.embeddings is None:
-        posteriors = _come_along(found_set, grid)
+        posteriors = first_model.came_along(found_set, grid.split)
     clean = _posteriors(grid.bound, dataset, option="bound")
     found = World(dataset, posteriors, clean)
     check_truth(found)
@@ -133,11 +133,6 @@ def _imported(grid: Grid) -> Imported | None:
             raise BadInput("simulate: --split belongs to --dataset FOLDER of an imported set; leave it out")
         return None
     return imported.read(Path(grid.dataset))
-
-
-def _come_along(found: Imported, grid: Grid) -> Posteriors | None:
-    values = found.vectors("probabilities", grid.split)
-    return None if values is None else Posteriors(np.asarray(values))
 
 
 def _named_set(name: str, grid: Grid, *, tau: float | None) -> Dataset:
