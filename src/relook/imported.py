@@ -7,7 +7,6 @@ same source again changes nothing.
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -25,7 +24,7 @@ from relook.pictures import Step
 from relook.sources import Names, counted, listed
 from relook.thumbnails import THUMBNAILS, LinkedImages
 from relook.types import Dataset, FloatArray
-from relook.whole import beside
+from relook.whole import beside, synced
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,9 +35,6 @@ _A_ROW = 200
 
 MANIFEST, ITEMS, ANSWERS = "manifest.json", "items.parquet", "answers.parquet"
 IMAGES, CONFLICTS, MISSING, EXTRA = "images", "conflicts.csv", "missing.csv", "extra.csv"
-
-VECTORS = ("embeddings", "probabilities")
-"""What may come along with a row an item: `embeddings.npy`, `probabilities.npy`; a row of NaN where it is missing."""
 
 TRUTH = "truth"
 """The true distributions of a set that was made noisy on purpose, N x C, in `truth.npy`: it can be simulated on."""
@@ -78,8 +74,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 class Origin(msgspec.Struct, frozen=True, eq=False):
     """What a collection is imported with: the files it was read from, the folder its images lie in, and its vectors.
 
-    `missing` are the ids of items that vectors have no row for, by what lacks them, and `extra` those of rows that
-    belong to no item; `noise` is how labels were made wrong on purpose.
+    Vectors are `embeddings`, `probabilities` or `truth`, a row an item, of NaN where it is missing. `missing` are the
+    ids of items that vectors have no row for, by what lacks them, and `extra` those of rows that belong to no item;
+    `noise` is how labels were made wrong on purpose.
     """
 
     sources: tuple[SourceFile, ...] = ()
@@ -166,11 +163,11 @@ class Imported(msgspec.Struct, frozen=True):
         if "files" in columns:
             parts["images"] = self.images(split)
         numbers = [name for name in columns if name.startswith(NUMBER)]
+        words = {part: column for part, column in (("texts", "text"), ("groups", "group")) if column in columns}
+        known = self.items(split).select(*numbers, *words.values()).collect()
         if numbers:
-            parts["features"] = self.items(split).select(numbers).collect().to_numpy()
-        for part, column in (("texts", "text"), ("groups", "group")):
-            if column in columns:
-                parts[part] = self.items(split).select(column).collect()[column].fill_null("").to_list()
+            parts["features"] = known.select(numbers).to_numpy()
+        parts |= {part: known[column].fill_null("").to_list() for part, column in words.items()}
         return Dataset(self.manifest.name, found.classes, found.ids.to_list(), found.labels(), **parts)
 
 
@@ -226,7 +223,7 @@ def write(
                     f"{folder}: a new folder was needed, but another set is there already; remove it, or name another"
                 )
             return there, False
-        _synced(made)
+        synced(made)
         with suppress(FileNotFoundError):
             folder.rmdir()
         made.rename(folder)
@@ -242,9 +239,13 @@ def room(found: Collection, folder: Path, *, source: Path, origin: Origin = UNKN
     tables = sum(each.bytes for each in origin.sources) if found.pictures is None else 0
     rows = tables + _A_ROW * len(found) + int(found.answers.estimated_size())
     vectors = sum(values.nbytes for values in origin.vectors.values())
-    files = [source] if source.is_file() else [path for path in source.rglob("*") if path.is_file()]
-    written = 0 if found.pictures is None else sum(path.stat().st_size for path in files)
+    written = 0 if found.pictures is None else _size(source)
     return rows + vectors + written, shutil.disk_usage(folder.absolute().parent).free
+
+
+def _size(source: Path) -> int:
+    files = [source] if source.is_file() else [path for path in source.rglob("*") if path.is_file()]
+    return sum(path.stat().st_size for path in files)
 
 
 def check_target(folder: Path) -> None:
@@ -348,11 +349,3 @@ def _several(table: pl.LazyFrame) -> pl.Series:
     hashes = table.select(pl.col("same").hash()).collect(engine="streaming")["same"]
     ordered = np.sort(hashes.to_numpy())
     return hashes.is_in(pl.Series(np.unique(ordered[1:][ordered[1:] == ordered[:-1]])).implode())
-
-
-def _synced(folder: Path) -> None:
-    """Have the disk hold what was written before its folder gets the name that others look for."""
-    for path in folder.iterdir():
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())

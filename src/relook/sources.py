@@ -177,6 +177,15 @@ def listed(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
+def names_in(text: str | None) -> Names | None:
+    """Return names that a user wrote with commas between them.
+
+    >>> names_in("a, b"), names_in(None)
+    (('a', 'b'), None)
+    """
+    return None if text is None else tuple(name.strip() for name in text.split(","))
+
+
 def counted(number: int, what: str) -> str:
     """Return a number of things in words.
 

@@ -81,7 +81,7 @@ def whole(target: Path, note: Mapping[str, Any]) -> Iterator[Path]:
     try:
         yield draft
         told = msgspec.json.encode({**note, "content": content(draft)})
-        _synced(draft)
+        synced(draft)
         _exchange(draft, target, gone=gone)
         with drafted(about(target)) as written:
             written.write_bytes(msgspec.json.format(told, indent=1) + b"\n")
@@ -168,11 +168,12 @@ def _exchange(draft: Path, target: Path, *, gone: Path) -> None:
         raise
 
 
-def _synced(draft: Path) -> None:
-    """Have the disk hold a file before it gets the name that others look for."""
-    if draft.is_file():
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
+def synced(draft: Path) -> None:
+    """Have the disk hold a file, or the files right in a folder, before it gets the name that others look for."""
+    for path in draft.iterdir() if draft.is_dir() else [draft]:
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
 
 
 def _remove(path: Path) -> None:

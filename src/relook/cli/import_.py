@@ -72,15 +72,15 @@ def import_(
     All or nothing is written; importing the same source again changes nothing.
     """
     from relook import intake
-    from relook.sources import Columns
+    from relook.sources import Columns, names_in
 
     columns = Columns(
-        id=id, label=label, classes=_names(classes), annotator=annotator, text=text, files=_names(files),
-        numbers=_names(numbers), split=split, group=group, source=origin, question=question, blank=blank,
+        id=id, label=label, classes=names_in(classes), annotator=annotator, text=text, files=names_in(files),
+        numbers=names_in(numbers), split=split, group=group, source=origin, question=question, blank=blank,
         uncertain=uncertain,
     )  # fmt: skip
     missing: Missing = "allowed" if allow_missing else "refused"
-    wanted = intake.Wanted(columns, form, missing, labels, images, site_key, _names(release) or ())
+    wanted = intake.Wanted(columns, form, missing, labels, images, site_key, names_in(release) or ())
     along = {"embeddings": embeddings, "probabilities": probabilities}
     if dry_run:
         look(source, to, wanted=wanted, along=along, join=join)
@@ -89,10 +89,6 @@ def import_(
     if not changed:
         show.say(f"{to} holds this very set already: nothing was changed.")
     show.wrote(*([made.folder] if changed else []), following=f"relook rank {to}")
-
-
-def _names(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(name.strip() for name in text.split(","))
 
 
 def bring_in(

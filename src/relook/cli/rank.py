@@ -187,11 +187,10 @@ def _read(
     labels: Path, probabilities: Path, *, asked: tuple[str | None, str | None, str | None], allow_missing: bool
 ) -> "Matched":
     from relook.inputs import together
-    from relook.sources import Columns
+    from relook.sources import Columns, names_in
 
     ids, label, classes = asked
-    named = None if classes is None else tuple(name.strip() for name in classes.split(","))
-    columns = Columns(ids, label, named)
+    columns = Columns(ids, label, names_in(classes))
     return together(labels, probabilities, columns=columns, missing="leave out" if allow_missing else "refuse")
 
 
