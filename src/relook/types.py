@@ -126,7 +126,8 @@ class Labels(msgspec.Struct, frozen=True, eq=False):
 class Posteriors(msgspec.Struct, frozen=True, eq=False):
     """Class probabilities of M models for N items, M x N x C (one model may come as N x C).
 
-    `in_sample` says that the models were trained on these very items and labels.
+    `in_sample` says that the models were trained on these very items and labels. `about` tells, as a log keeps it, what
+    made them: the selector, a hash of the labels it learnt from, how well they are calibrated.
 
     >>> Posteriors([[.9, .1], [.2, .8]]).mean().shape
     (2, 2)
@@ -134,6 +135,7 @@ class Posteriors(msgspec.Struct, frozen=True, eq=False):
 
     values: FloatArray
     in_sample: bool = False
+    about: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
         values = as_array(self.values, "posteriors")
