@@ -57,13 +57,11 @@ def tensors(path: Path, *, sha256: str | None = None) -> dict[str, NDArray[Any]]
     content = path.read_bytes()
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
         raise BadInput(f"{path}: the published weights were needed, but other bytes came; install the package again")
-    stored, found = (_zipped if content.startswith(b"PK") else _in_a_row)(path, content)
-    if not isinstance(found, dict) or not all(isinstance(value, Asked) for value in found.values()):
-        raise BadInput(f"{path}: tensors by their names were needed, but something else came; save a state_dict")
-    try:
+    with _reading(path, "a model that torch has saved"):
+        stored, found = (_zipped if content.startswith(b"PK") else _in_a_row)(path, content)
+        if not isinstance(found, dict) or not all(isinstance(value, Asked) for value in found.values()):
+            raise BadInput(f"{path}: tensors by their names were needed, but something else came; save a state_dict")
         return {str(name): _tensor(asked, stored) for name, asked in found.items()}
-    except npfiles.BROKEN as error:
-        raise BadInput(f"{path}: plain tensors were needed, but one is broken ({error}); get the file again") from None
 
 
 def _member(path: Path) -> bytes:
@@ -80,13 +78,13 @@ def _member(path: Path) -> bytes:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _reading(path: Path, what: str = "a sound data.pkl") -> Iterator[None]:
     try:
         yield
     except BadInput:
         raise
     except npfiles.BROKEN as error:
-        raise BadInput(f"{path}: a sound data.pkl was needed in it, but it is broken ({error}); get it again") from None
+        raise BadInput(f"{path}: {what} was needed in it, but it is broken ({error}); get it again") from None
 
 
 def _zipped(path: Path, _: bytes) -> tuple[Mapping[str, bytes], Any]:
@@ -106,16 +104,15 @@ def _in_a_row(path: Path, content: bytes) -> tuple[Mapping[str, bytes], Any]:
     """Read the form that torch wrote until 2020: five pickles, then the content of every tensor behind its length."""
     parts, at = begun(content, source=str(path), known=_KNOWN, count=_TORCH_PARTS + 1)
     found, keys = parts[_TORCH_PARTS - 1 :]
-    kinds = dict(_kinds(found))
-    stored: dict[str, bytes] = {}
-    if parts[0] != _TORCH_MAGIC or type(keys) is not list or not all(key in kinds for key in keys):
-        raise BadInput(f"{path}: a model that torch has saved was needed, but another pickle came; is it another file?")
+    if parts[0] != _TORCH_MAGIC or type(keys) is not list:
+        raise ValueError("another pickle came")
+    kinds, stored = dict(_kinds(found)), {}
     for key in keys:
         begin = at + 8
         at = begin + int.from_bytes(content[at:begin], "little") * kinds[key].itemsize
         stored[key] = content[begin:at]
     if at != len(content):
-        raise BadInput(f"{path}: {at:,} bytes were needed, but {len(content):,} came; get the file again")
+        raise ValueError(f"{at:,} bytes were announced, but {len(content):,} came")
     return stored, found
 
 

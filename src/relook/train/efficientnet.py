@@ -49,8 +49,8 @@ STAGES = (
 SIDE = 160
 """Pixels along a side that images are scaled to; the networks work at any size, and this one is fast."""
 
-JOINED = (4, 5, 6)
-"""The stages whose means over the image describe it: the last three."""
+JOINED = (3, 4, 5, 6)
+"""The stages whose means over the image describe it: the last four."""
 
 
 @dataclass(frozen=True)
