@@ -205,9 +205,8 @@ class _Cache:
 
 def _rows(path: Path) -> dict[bytes, NDArray[np.float32]]:
     try:
-        with np.load(path, allow_pickle=False) as found:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
             keys, rows = found["keys"], found["rows"]
         return {key.tobytes(): row for key, row in zip(keys, rows, strict=True)}
     except npfiles.BROKEN:
-        path.unlink(missing_ok=True)
         return {}
