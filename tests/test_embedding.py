@@ -138,11 +138,11 @@ class TestModel:
                 model(name)
 
     def test_weights_for_a_network_that_has_its_own(self) -> None:
-        with pytest.raises(BadInput, match="has weights of its own, but .+ came; leave them out"):
+        with pytest.raises(BadInput, match=r"has weights of its own, but .+ came; leave them out"):
             model(weights=Path("w.pth"))
 
     def test_without_torch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        monkeypatch.setattr("importlib.util.find_spec", {}.get)
         with pytest.raises(MissingExtra, match="embed: torch was needed, but it is not installed"):
             model()
 

@@ -17,6 +17,8 @@ from relook.errors import BadInput
 from relook.pickledfiles import tensors
 from tests.malformed import read_or_refused
 
+FORMS = ("zip", "in a row")
+
 
 def state() -> dict[str, Any]:
     """Tensors of many kinds: one is a view, two share their content, one has nothing in it, one is a parameter."""
@@ -35,14 +37,14 @@ def state() -> dict[str, Any]:
     }
 
 
-def saved(path: Path, *, zipped: bool, found: Any = None) -> Path:
-    torch.save(state() if found is None else found, path, _use_new_zipfile_serialization=zipped)
+def saved(path: Path, *, form: str, found: Any = None) -> Path:
+    torch.save(state() if found is None else found, path, _use_new_zipfile_serialization=form == "zip")
     return path
 
 
-@pytest.mark.parametrize("zipped", [True, False])
-def test_what_torch_saved_comes_out(tmp_path: Path, zipped: bool) -> None:
-    path = saved(tmp_path / "m.pth", zipped=zipped)
+@pytest.mark.parametrize("form", FORMS)
+def test_what_torch_saved_comes_out(tmp_path: Path, form: str) -> None:
+    path = saved(tmp_path / "m.pth", form=form)
     found, wanted = tensors(path), torch.load(path, weights_only=True)
     assert list(found) == list(wanted)
     for name, tensor in wanted.items():
@@ -52,17 +54,19 @@ def test_what_torch_saved_comes_out(tmp_path: Path, zipped: bool) -> None:
 
 
 def test_other_bytes_than_the_published_ones_are_refused(tmp_path: Path) -> None:
-    path = saved(tmp_path / "m.pth", zipped=False)
+    path = saved(tmp_path / "m.pth", form="in a row")
     known = hashlib.sha256(path.read_bytes()).hexdigest()
     assert "view" in tensors(path, sha256=known)
     with pytest.raises(BadInput, match="the published weights were needed, but other bytes came; install the package"):
         tensors(path, sha256="0" * 64)
 
 
-@pytest.mark.parametrize("zipped", [True, False])
-def test_what_is_no_model(tmp_path: Path, zipped: bool) -> None:
-    path = saved(tmp_path / "m.pth", zipped=zipped, found={"epoch": 3})
-    with pytest.raises(BadInput, match="tensors by their names were needed, but something else came; save a state_dict"):
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_no_model(tmp_path: Path, form: str) -> None:
+    path = saved(tmp_path / "m.pth", form=form, found={"epoch": 3})
+    with pytest.raises(
+        BadInput, match="tensors by their names were needed, but something else came; save a state_dict"
+    ):
         tensors(path)
 
 
@@ -76,19 +80,19 @@ def test_a_pickle_of_python(tmp_path: Path) -> None:
 def test_a_model_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pickledfiles, "MOST_MODEL", 100)
     with pytest.raises(BadInput, match="GiB was needed, but more came; is it another"):
-        tensors(saved(tmp_path / "m.pth", zipped=True))
+        tensors(saved(tmp_path / "m.pth", form="zip"))
 
 
 def test_content_that_ends_early(tmp_path: Path) -> None:
-    path = saved(tmp_path / "m.pth", zipped=False)
+    path = saved(tmp_path / "m.pth", form="in a row")
     path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(BadInput, match="bytes were announced, but .+ came"):
+    with pytest.raises(BadInput, match=r"bytes were announced, but .+ came"):
         tensors(path)
 
 
 @pytest.mark.parametrize(("sound", "broken"), [(b"K\0K\4\x85", b"K\7K\4\x85"), (b"K\1\x85", b"K\2\x85")])
 def test_a_tensor_that_looks_beyond_its_content(tmp_path: Path, sound: bytes, broken: bytes) -> None:
-    path = saved(tmp_path / "m.pth", zipped=False, found={"a": torch.zeros(4)})
+    path = saved(tmp_path / "m.pth", form="in a row", found={"a": torch.zeros(4)})
     content = path.read_bytes()
     assert len(re.findall(re.escape(sound), _without_notes(content))) == 1
     path.write_bytes(_without_notes(content).replace(sound, broken))
@@ -106,10 +110,10 @@ class Runs:
         return os.system, ("echo ran",)
 
 
-@pytest.mark.parametrize("zipped", [True, False])
-def test_nothing_is_run(tmp_path: Path, zipped: bool, capfd: pytest.CaptureFixture[str]) -> None:
-    path = saved(tmp_path / "m.pth", zipped=zipped, found={"a": torch.zeros(2), "b": Runs()})
-    with pytest.raises(BadInput, match="it asks for '(posix|nt).system'"):
+@pytest.mark.parametrize("form", FORMS)
+def test_nothing_is_run(tmp_path: Path, form: str, capfd: pytest.CaptureFixture[str]) -> None:
+    path = saved(tmp_path / "m.pth", form=form, found={"a": torch.zeros(2), "b": Runs()})
+    with pytest.raises(BadInput, match=r"it asks for '(posix|nt).system'"):
         tensors(path)
     assert capfd.readouterr().out == ""
 
@@ -122,7 +126,7 @@ def test_what_lies_elsewhere_is_for_models_alone(tmp_path: Path) -> None:
 
 
 def test_packed_content_is_not_unpacked(tmp_path: Path) -> None:
-    path, bomb = saved(tmp_path / "m.pth", zipped=True, found={"a": torch.zeros(1 << 16)}), tmp_path / "b.pth"
+    path, bomb = saved(tmp_path / "m.pth", form="zip", found={"a": torch.zeros(1 << 16)}), tmp_path / "b.pth"
     with zipfile.ZipFile(path) as sound, zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as packed:
         for part in sound.infolist():
             packed.writestr(part.filename, sound.read(part))
@@ -132,8 +136,8 @@ def test_packed_content_is_not_unpacked(tmp_path: Path) -> None:
 
 def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
     rng, path = np.random.default_rng(0), tmp_path / "m.pth"
-    for zipped in (True, False):
-        sound = saved(tmp_path / "sound.pth", zipped=zipped, found={"a": torch.arange(6).reshape(2, 3)}).read_bytes()
+    for form in FORMS:
+        sound = saved(tmp_path / "sound.pth", form=form, found={"a": torch.arange(6).reshape(2, 3)}).read_bytes()
         for _ in range(150):
             damaged = bytearray(sound)
             damaged[rng.integers(len(damaged))] = rng.integers(256)

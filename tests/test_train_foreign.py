@@ -50,7 +50,8 @@ def is_model(name):
 def create_model(name, pretrained):
     assert not pretrained, "it would be downloaded"
     built = small()
-    built.pretrained_cfg = {"hf_hub_id": "nobody/small", "input_size": (3, 32, 32), "mean": (0.5,) * 3, "std": (0.2,) * 3}
+    grey = {"mean": (0.5,) * 3, "std": (0.2,) * 3}
+    built.pretrained_cfg = {"hf_hub_id": "nobody/small", "input_size": (3, 32, 32), **grey}
     built.reset_classifier = lambda classes: built.__setitem__(3, nn.Identity())
     return built
 """
@@ -122,13 +123,15 @@ def test_timm(packages: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("package", ["torchvision", "timm"])
 def test_weights_that_are_not_at_hand(packages: Path, package: str) -> None:
-    with pytest.raises(BadInput, match="weights of small were needed, but there is no .+; get them once, or name their"):
+    with pytest.raises(
+        BadInput, match=r"weights of small were needed, but there is no .+; get them once, or name their"
+    ):
         network(package, "small")
 
 
 def test_weights_of_another_network(packages: Path) -> None:
     save_file({"0.weight": torch.zeros(1)}, packages / "mine.safetensors")
-    with pytest.raises(BadInput, match="weights of small were needed, but others came .+; name their file"):
+    with pytest.raises(BadInput, match=r"weights of small were needed, but others came .+; name their file"):
         network("timm", "small", weights=packages / "mine.safetensors")
 
 
@@ -140,6 +143,6 @@ def test_names_that_nobody_knows(packages: Path) -> None:
 
 
 def test_packages_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreign, "find_spec", lambda name: None)
+    monkeypatch.setattr(foreign, "find_spec", {}.get)
     with pytest.raises(MissingExtra, match="timm was needed for small, but it is not installed; pip install timm"):
         network("timm", "small")

@@ -1,5 +1,7 @@
 """Networks as they are: rows in order whatever the threads, mirror images averaged, and a key of all that matters."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,10 @@ def tiny(**changed: object) -> Frozen:
     return frozen_of("tiny", Tiny(), **{**PLAIN, **changed})  # type: ignore[arg-type]
 
 
+def part_of(found: np.ndarray, first: int) -> np.ndarray:
+    return found[first : first + 2]
+
+
 def images(count: int = 7) -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, (count, 8, 8, 3), dtype=np.uint8)
 
@@ -24,7 +30,7 @@ def test_rows_come_in_order_and_threads_are_as_before(threads: int) -> None:
     before, found = torch.get_num_threads(), images()
     torch.set_num_threads(threads)
     try:
-        rows = np.concatenate(list(described(tiny(), [lambda part=part: found[part : part + 2] for part in (0, 2, 4)])))
+        rows = np.concatenate(list(described(tiny(), [partial(part_of, found, first) for first in (0, 2, 4)])))
         assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import numpy as np
@@ -37,6 +37,14 @@ MODEL = "efficientnet-lite0"
 
 FOREIGN = ("torchvision", "timm")
 """Packages whose networks can be used, where the user has them, as `timm:NAME`."""
+
+
+class Images(Protocol):
+    """Images of items, read when they are looked at: an imported set's, an array, or a list of arrays."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, item: int, /) -> Any: ...
 
 
 class Embedded(msgspec.Struct, frozen=True, eq=False):
@@ -68,7 +76,7 @@ def model(name: str = MODEL, *, weights: Path | None = None) -> Frozen:
     return efficientnet.frozen(name)
 
 
-def embedded(images: Sequence[Any], frozen: Frozen, *, kept: Path | None = None, step: Step | None = None) -> Embedded:
+def embedded(images: Images, frozen: Frozen, *, kept: Path | None = None, step: Step | None = None) -> Embedded:
     """Return embeddings of images: uint8 or uint16, H x W or H x W x 3, of any size, or those of an imported set.
 
     Rows are looked up in the folder `kept` by the content of the images, and new ones are added to it.
@@ -119,7 +127,7 @@ def embed(
     return target, made
 
 
-def _key(images: Sequence[Any], item: int) -> bytes:
+def _key(images: Images, item: int) -> bytes:
     """Return what an image is known by: the hash of its file or of its pixels, nothing where there is none."""
     if isinstance(images, LinkedImages):
         return bytes.fromhex(images.known_by(item) or "")
@@ -127,9 +135,7 @@ def _key(images: Sequence[Any], item: int) -> bytes:
     return hashlib.sha256(f"{pixels.dtype} {pixels.shape} ".encode() + pixels.tobytes()).digest()
 
 
-def _new(
-    images: Sequence[Any], frozen: Frozen, *, items: Mapping[bytes, int]
-) -> Iterator[tuple[bytes, NDArray[np.float32]]]:
+def _new(images: Images, frozen: Frozen, *, items: Mapping[bytes, int]) -> Iterator[tuple[bytes, NDArray[np.float32]]]:
     from relook.train.frozen import BATCH, described
 
     keys, places = list(items), list(items.values())
@@ -142,7 +148,7 @@ def _new(
 class _Scaled(msgspec.Struct, frozen=True):
     """Some images, read and scaled to squares when they are called for."""
 
-    images: Sequence[Any]
+    images: Images
     items: Sequence[int]
     side: int
 

@@ -89,13 +89,13 @@ def _reading(path: Path, what: str = "a sound data.pkl") -> Iterator[None]:
 
 def _zipped(path: Path, _: bytes) -> tuple[Mapping[str, bytes], Any]:
     """Read the form that torch writes since 2020: a pickle, and the content of every tensor as an entry of its own."""
-    (found,), _ = begun(_member(path), source=str(path), known=_KNOWN, count=1)
+    found = begun(_member(path), source=str(path), known=_KNOWN, count=1)[0][0]
     stored: dict[str, bytes] = {}
     with _reading(path), npfiles.archive(path) as archive:
         for part in archive.infolist():
-            folder, _, key = part.filename.rpartition("/")
+            folder, mark, key = part.filename.rpartition("/")
             # torch packs nothing, so what is read is no more than the file has.
-            if folder.endswith("/data") and part.compress_type == ZIP_STORED:
+            if mark and folder.endswith("/data") and part.compress_type == ZIP_STORED:
                 stored[key] = archive.read(part)
     return stored, found
 
@@ -106,7 +106,8 @@ def _in_a_row(path: Path, content: bytes) -> tuple[Mapping[str, bytes], Any]:
     found, keys = parts[_TORCH_PARTS - 1 :]
     if parts[0] != _TORCH_MAGIC or type(keys) is not list:
         raise ValueError("another pickle came")
-    kinds, stored = dict(_kinds(found)), {}
+    kinds = dict(_kinds(found))
+    stored: dict[str, bytes] = {}
     for key in keys:
         begin = at + 8
         at = begin + int.from_bytes(content[at:begin], "little") * kinds[key].itemsize

@@ -160,7 +160,7 @@ def published(name: str) -> EfficientNetLite:
     found = {key: torch.from_numpy(value.copy()) for key, value in tensors(_file(name), sha256=variant.sha256).items()}
     network = EfficientNetLite(variant.width, variant.depth)
     _fold(network.stem, found, names=[("_conv_stem", "_bn0")])
-    blocks = [block for stage in network.stages for block in stage]
+    blocks = [block for block in network.stages.modules() if isinstance(block, Block)]
     for number, block in enumerate(blocks):
         pairs = [("_expand_conv", "_bn0"), ("_depthwise_conv", "_bn1"), ("_project_conv", "_bn2")]
         known = [pair for pair in pairs if f"_blocks.{number}.{pair[0]}.weight" in found]

@@ -56,7 +56,7 @@ def frozen_of(name: str, network: nn.Module, *, side: int, mean: Colours, deviat
 
 def numbers() -> torch.dtype:
     """Return the numbers to compute with: those of 16 bits where the processor has steps for them, else 32."""
-    able = getattr(torch.cpu, "get_capabilities", dict)()
+    able: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return torch.bfloat16 if able.get("avx512_bf16") or able.get("amx_bf16") else torch.float32
 
 
