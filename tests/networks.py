@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from relook.embedding import MODEL
 from relook.train import efficientnet
 from relook.train.efficientnet import STAGES, VARIANTS, Variant, rounded
 
@@ -40,7 +41,7 @@ def shaped(variant: Variant) -> dict[str, Tensor]:
     return found
 
 
-def installed(folder: Path, monkeypatch: pytest.MonkeyPatch, *, name: str = "efficientnet-lite0") -> Path:
+def installed(folder: Path, monkeypatch: pytest.MonkeyPatch, *, name: str = MODEL) -> Path:
     """Put a package of weights of chance where Python finds it, and return its file; importing it fails."""
     variant = VARIANTS[name]
     package = folder / variant.package

@@ -1,10 +1,13 @@
 """`relook embed` as a user gives it: the set is described, and `relook rank` learns from that."""
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from relook.cli.embed import embed
+from relook.embedding import MODEL
 from tests.commands import Said, command
 from tests.networks import installed
 from tests.test_embedding import shelf
@@ -28,6 +31,10 @@ def test_describes_a_set_once_and_rank_learns_from_it(run: Run) -> None:
     assert said.out.endswith("Wrote shelf/embeddings.npy\nNext: relook rank shelf\n")
     assert run("embed", "shelf").out.startswith("0 new images in ")
     assert "on the embeddings that came along" in run("rank", "shelf").out
+
+
+def test_the_default_is_the_librarys() -> None:
+    assert inspect.signature(embed).parameters["model"].default == MODEL
 
 
 def test_writes_elsewhere_and_keeps_elsewhere(run: Run) -> None:

@@ -67,7 +67,7 @@ def test_the_folded_network_is_the_slow_one(
 
 def test_padding_on_the_other_side_is_another_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A negative control: images of an even side, mirrored, do not give the mirrored description."""
-    installed(tmp_path, monkeypatch)
+    installed(tmp_path, monkeypatch, name="efficientnet-lite0")
     x = torch.rand(1, 3, 32, 32, generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
         network = published("efficientnet-lite0")
@@ -91,7 +91,7 @@ def test_weights_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_weights_that_somebody_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = installed(tmp_path, monkeypatch)
+    file = installed(tmp_path, monkeypatch, name="efficientnet-lite0")
     file.write_bytes(file.read_bytes() + b"\0")
     with pytest.raises(BadInput, match="the published weights were needed, but other bytes came"):
         published("efficientnet-lite0")

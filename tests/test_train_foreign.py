@@ -131,7 +131,7 @@ def test_weights_that_are_not_at_hand(packages: Path, package: str) -> None:
 
 def test_weights_of_another_network(packages: Path) -> None:
     save_file({"0.weight": torch.zeros(1)}, packages / "mine.safetensors")
-    with pytest.raises(BadInput, match=r"weights of small were needed, but others came .+; name their file"):
+    with pytest.raises(BadInput, match=r"weights that fit small were needed, but these do not .+; name others"):
         network("timm", "small", weights=packages / "mine.safetensors")
 
 

@@ -32,7 +32,7 @@ EMBEDDED = "embedded"
 ROWS = 1_024
 """So many rows at most are kept in one file, and lost where a run is killed."""
 
-MODEL = "efficientnet-lite0"
+MODEL = "efficientnet-lite1"
 """The network that is taken where none is named."""
 
 FOREIGN = ("torchvision", "timm")
@@ -87,21 +87,24 @@ def embedded(images: Images, frozen: Frozen, *, kept: Path | None = None, step: 
     for item, key in enumerate(keys):
         if key and key not in cache.rows:
             firsts.setdefault(key, item)
-    if step is not None:
-        step(sum(key not in firsts for key in keys))
+    told = step or (lambda _: None)
+    told(sum(key not in firsts for key in keys))
     try:
         for key, row in _new(images, frozen, items=firsts):
             cache.add(key, row)
-            if step is not None:
-                step(1)
+            told(1)
     finally:
         cache.flush()
-    known = next(iter(cache.rows.values()), np.empty(0, np.float32))
-    values = np.full((len(keys), len(known)), np.nan, np.float32)
+    return Embedded(_rows_of(keys, cache.rows), len(firsts))
+
+
+def _rows_of(keys: Sequence[bytes], rows: Mapping[bytes, NDArray[np.float32]]) -> NDArray[np.float32]:
+    width = len(next(iter(rows.values()), ()))
+    values = np.full((len(keys), width), np.nan, np.float32)
     for item, key in enumerate(keys):
         if key:
-            values[item] = cache.rows[key]
-    return Embedded(values, len(firsts))
+            values[item] = rows[key]
+    return values
 
 
 def embed(

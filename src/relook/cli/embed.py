@@ -13,7 +13,7 @@ def embed(
     *,
     model: Annotated[
         str, typer.Option(help="efficientnet-lite0, -lite1 or -lite2, torchvision:NAME or timm:NAME.")
-    ] = "efficientnet-lite0",
+    ] = "efficientnet-lite1",
     weights: Annotated[Path | None, typer.Option(help="Weights of a network of torchvision or timm.")] = None,
     to: Annotated[Path | None, typer.Option(help="File to write, npy; else into the set.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Folder to keep rows in; else embedded, in the set.")] = None,

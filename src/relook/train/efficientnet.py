@@ -85,17 +85,23 @@ VARIANTS: Mapping[str, Variant] = {
 }
 
 
-class Same(nn.Conv2d):
+class Same(nn.Module):
     """A convolution that pads as TensorFlow does: what is odd goes to the right and the bottom."""
+
+    def __init__(self, inputs: int, channels: int, *, size: int, stride: int = 1, groups: int = 1) -> None:
+        super().__init__()
+        self.size, self.stride, self.groups = size, stride, groups
+        self.weight = nn.Parameter(torch.zeros(channels, inputs // groups, size, size))
+        self.bias = nn.Parameter(torch.zeros(channels))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the filtered images, as many pixels a side as the stride leaves, rounded up."""
-        size, stride = self.kernel_size[0], self.stride[0]
+        size, stride = self.size, self.stride
         tall, wide = (max((math.ceil(side / stride) - 1) * stride + size - side, 0) for side in x.shape[2:])
         if tall % 2 or wide % 2:
             x = functional.pad(x, (wide // 2, wide - wide // 2, tall // 2, tall - tall // 2))
             tall = wide = 0
-        return functional.conv2d(x, self.weight, self.bias, self.stride, (tall // 2, wide // 2), groups=self.groups)
+        return functional.conv2d(x, self.weight, self.bias, stride, (tall // 2, wide // 2), groups=self.groups)
 
 
 class Block(nn.Module):
@@ -104,9 +110,9 @@ class Block(nn.Module):
     def __init__(self, inputs: int, channels: int, *, stage: Stage, stride: int) -> None:
         super().__init__()
         inner = inputs * stage.widening
-        widened = [Same(inputs, inner, 1), nn.ReLU6(inplace=True)] if stage.widening > 1 else []
-        filtered = [Same(inner, inner, stage.kernel, stride, groups=inner), nn.ReLU6(inplace=True)]
-        self.path = nn.Sequential(*widened, *filtered, Same(inner, channels, 1))
+        widened = [Same(inputs, inner, size=1), nn.ReLU6(inplace=True)] if stage.widening > 1 else []
+        filtered = [Same(inner, inner, size=stage.kernel, stride=stride, groups=inner), nn.ReLU6(inplace=True)]
+        self.path = nn.Sequential(*widened, *filtered, Same(inner, channels, size=1))
         self.beside = inputs == channels and stride == 1
 
     def forward(self, x: Tensor) -> Tensor:
@@ -120,7 +126,7 @@ class EfficientNetLite(nn.Module):
     def __init__(self, width: float, depth: float, *, joined: tuple[int, ...] = JOINED) -> None:
         super().__init__()
         self.joined = joined
-        self.stem = nn.Sequential(Same(3, _STEM, 3, 2), nn.ReLU6(inplace=True))
+        self.stem = nn.Sequential(Same(3, _STEM, size=3, stride=2), nn.ReLU6(inplace=True))
         stages, inputs = [], _STEM
         for place, stage in enumerate(STAGES):
             fixed = place in (0, len(STAGES) - 1)

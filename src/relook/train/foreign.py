@@ -95,7 +95,9 @@ def _fill(built: nn.Module, file: Path, *, name: str) -> None:
         built.load_state_dict(state)
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()
-        raise BadInput(f"{file}: weights of {name} were needed, but others came ({reason}); name their file") from None
+        raise BadInput(
+            f"{file}: weights that fit {name} were needed, but these do not ({reason}); name others"
+        ) from None
 
 
 def _colours(values: Any) -> Colours:
