@@ -63,8 +63,8 @@ def numbers() -> torch.dtype:
 def described(frozen: Frozen, batches: Iterable[Callable[[], NDArray[np.uint8]]]) -> Iterator[NDArray[np.float32]]:
     """Yield what describes each batch of images, in their order: the mean over each image and its mirror image.
 
-    A batch is made, N x side x side x 3, where it is described: every thread reads, scales and describes its own. That
-    takes less than half the time of one batch at a time on all threads.
+    A batch is made, N x side x side x 3, where it is described: every thread reads, scales and describes its own, so
+    that none waits for another.
     """
     threads = torch.get_num_threads()
     pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
