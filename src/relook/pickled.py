@@ -262,8 +262,8 @@ def _elsewhere(machine: _Machine) -> None:
 
 def _build(machine: _Machine) -> None:
     state, unbuilt = machine.stack.pop(), machine.stack.pop()
-    if type(unbuilt) is dict and type(state) is dict:
-        machine.stack.append(unbuilt)  # what is noted about a dictionary is not in it
+    if machine.known and type(unbuilt) is dict and type(state) is dict:
+        machine.stack.append(unbuilt)  # what torch notes about a model is not in it
         return
     if not isinstance(unbuilt, _Unbuilt) or type(state) is not tuple:
         raise machine.refused("content came for what holds none")
