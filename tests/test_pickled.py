@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relook import npfiles, pickled, pickledfiles
+from relook import npfiles, pickledfiles
 from relook.errors import BadInput
 from relook.pickled import values
 from relook.pickledfiles import unpickled
@@ -371,6 +371,6 @@ def test_planted_fault_fails_the_check(path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(npfiles, "BROKEN", ())
     with pytest.raises(IndexError):
         check(HOSTILE["an empty stack"], path)
-    monkeypatch.setattr(pickled, "values", lambda content, **_: [pickle.loads(content)])
+    monkeypatch.setattr(pickledfiles, "values", lambda content, **_: [pickle.loads(content)])
     with pytest.raises(AssertionError):
         check(pickle.dumps(Runs(dict, ())), path)
