@@ -259,7 +259,7 @@ class Refused:
             raise ImportError(name)
 
 sys.meta_path.insert(0, Refused())
-from relook.train import augment, byol, checkpoints, nets, pretrain, simclr
+from relook.train import augment, byol, checkpoints, efficientnet, foreign, frozen, nets, pretrain, simclr
 try:
     import relook.types
 except ImportError as error:

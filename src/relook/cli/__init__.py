@@ -9,6 +9,7 @@ from relook.cli import (
     datasets,
     demo,
     doctor,
+    embed,
     export,
     import_,
     noise,
@@ -36,6 +37,7 @@ app.command(rich_help_panel=PREPARE)(tour.tour)
 app.command(rich_help_panel=PREPARE)(datasets.datasets)
 app.command(rich_help_panel=PREPARE)(noise.noise)
 app.command(rich_help_panel=PREPARE)(doctor.doctor)
+app.command(rich_help_panel=PREPARE)(embed.embed)
 app.command(rich_help_panel=RANK)(rank.rank)
 app.command(rich_help_panel=PLAN)(simulate.simulate)
 app.command(rich_help_panel=PLAN)(reproduce.reproduce)
