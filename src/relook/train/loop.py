@@ -56,6 +56,7 @@ class Training:
 
     def __init__(self, found: Material, method: Method, *, schedule: Schedule, seed: int, place: Place) -> None:
         material.check(found, schedule, device=place.device)
+        material.check_labels(found, method)
         self.method, self.schedule, self.seed, self.place = method, schedule, seed, place
         self.images, self.targets, self.weights = (each.to(place.device) for each in found.tensors())
         self.seen: Statistics = statistics(found.images) if found.start is None else found.start.seen
@@ -87,7 +88,6 @@ class Training:
         start = None if found.start is None else found.start.network
         facts = Facts(len(self.images), self.targets.shape[1], self.images.shape[1], getattr(start, "encoder", start))
         learner: Any = self.method.network(facts)
-        material.check_labels(learner, found)
         if isinstance(start, type(learner)):
             learner.load_state_dict(start.state_dict())
         return learner.to(self.place.device).to(memory_format=torch.channels_last).train()

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from relook.errors import BadInput
 from relook.train.augment import Statistics
+from relook.train.learners import Method
 from relook.train.schedule import Schedule
 
 
@@ -89,10 +90,10 @@ def check(found: Material, schedule: Schedule, *, device: str) -> None:
         )
 
 
-def check_labels(learner: Any, found: Material) -> None:
-    """Refuse a method that learns from labels where there are none."""
-    if hasattr(learner, "predict") and found.targets is None:
-        raise BadInput(f"training: {type(learner).__name__} needs targets, but none came; hand in shares, N x C")
+def check_labels(found: Material, method: Method) -> None:
+    """Refuse a method that learns from labels, one view of each image, where there are none."""
+    if len(method.views) == 1 and found.targets is None:
+        raise BadInput(f"training: {type(method).__name__} needs targets, but none came; hand in shares, N x C")
 
 
 def _check_targets(targets: Tensor, count: int) -> None:
