@@ -31,8 +31,8 @@ from relook.train.simclr import SimClr
 from relook.train.vanilla import Vanilla
 
 TINY = Shape(blocks=(1,), channels=4)
-SGD = Schedule(epochs=10, batch=16, warmup=1, nesterov=True, short="kept", balance=0.5)
-ADAM = Schedule(epochs=10, batch=16, warmup=0, optimizer="adam", rate=1e-3, lars=0.02, shape="steps", drops=(4, 8))
+SGD = Schedule(epochs=8, batch=16, warmup=1, nesterov=True, short="kept", balance=0.5)
+ADAM = Schedule(epochs=8, batch=16, warmup=0, optimizer="adam", rate=1e-3, lars=0.02, shape="steps", drops=(4, 8))
 ONE = (View(),)
 KINDS: Mapping[str, tuple[Method, Schedule]] = {
     "vanilla": (Vanilla(shape=TINY, dropout=0.2, views=ONE), SGD),

@@ -5,20 +5,20 @@ import pytest
 import torch
 
 from relook.errors import BadInput
-from relook.train.linear import Linear
+from relook.train.linear import Head, Linear
 from tests.learning import FACTS, TINY, batch, images, slow_cross_entropies, soft, value
 
 
-def large(network: torch.nn.Module) -> torch.Tensor:
+def large(network: Head) -> torch.Tensor:
     """Make the logits of a head large, and return what it is shown."""
     with torch.no_grad():
-        network.classifier.last.weight.mul_(40)  # type: ignore[union-attr, operator]
+        network.classifier.last.weight.mul_(40)
     return images()
 
 
-def logits(network: torch.nn.Module, shown: torch.Tensor) -> torch.Tensor:
+def logits(network: Head, shown: torch.Tensor) -> torch.Tensor:
     found = network.encoder(shown)
-    return found @ network.classifier.last.weight.T + network.classifier.last.bias  # type: ignore[union-attr, operator]
+    return found @ network.classifier.last.weight.T + network.classifier.last.bias
 
 
 def test_the_released_penalty_in_closed_form() -> None:

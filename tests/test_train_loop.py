@@ -1,5 +1,6 @@
 """Learning without labels: losses as written down slowly, and a training that goes on as if it had never stopped."""
 
+import copy
 import json
 import os
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +31,8 @@ from relook.train.predict import embedded, predicted
 from relook.train.schedule import Schedule
 from relook.train.simclr import SimClr
 from relook.train.vanilla import Vanilla
+from tests.killed import KINDS
+from tests.learning import batch, images, soft, value
 
 SMALL = Shape(blocks=(1, 1), channels=8)
 METHODS: Mapping[str, Method] = {
@@ -345,3 +349,17 @@ except ImportError as error:
 def test_it_starts_with_torch_numpy_and_safetensors_alone() -> None:
     ran = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, "alone, without msgspec\n"), ran.stderr
+
+
+@pytest.mark.slow
+def test_losses_are_one_graph_each() -> None:
+    """No loss looks at a number on its way: a graphics card would wait for it, and a compiled step would break."""
+    for kind, (method, _) in KINDS.items():
+        torch.manual_seed(0)
+        network = method.network(Facts(12, 3)).eval()
+        views = tuple(images() for _ in method.views)
+        compiled: Any = torch.compile(network.loss, backend="eager", fullgraph=True)
+        for epoch in (0.0, 1.5, 7.0):
+            plain = copy.deepcopy(network).loss(views, batch(soft(), epoch=epoch))
+            found = compiled(views, batch(soft(), epoch=epoch))
+            assert value(found) == pytest.approx(value(plain), rel=1e-5), kind
