@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+
+from relook.train.steps import stream
 
 SHARE = 0.5
 """So much of a graphics card's free memory may the images take; the rest is the training's."""
 
 
 class Batches(Protocol):
-    """Where the images of a batch come from."""
+    """Where the images of a batch come from; `home` is where rows must lie to ask for them."""
+
+    home: torch.device
 
     def __call__(self, rows: Tensor, *, following: Tensor | None) -> Tensor:
         """Return the images of these rows on the device, and be ready for the rows that follow."""
@@ -24,18 +28,27 @@ def batches(images: Tensor, device: torch.device, *, most: int | None = None) ->
 
     By itself, a graphics card takes as many as half of its free memory holds, and a processor all.
     """
-    if most is None and device.type == "cuda":
-        most = int(SHARE * torch.cuda.mem_get_info(device)[0])
-    if most is None or images.nbytes <= most:
+    if _fits(images, device, most=most):
         return _Resident(images.to(device))
     return _Streamed(images) if device.type == "cpu" else _Ahead(images, device)
+
+
+def near(images: Tensor, device: torch.device, *, most: int | None = None) -> Tensor:
+    """Return images on the device where they fit, else where they are."""
+    return images.to(device) if _fits(images, device, most=most) else images
+
+
+def _fits(images: Tensor, device: torch.device, *, most: int | None) -> bool:
+    if most is not None or device.type != "cuda":
+        return most is None or images.nbytes <= most
+    return images.device.type == "cuda" or images.nbytes <= SHARE * torch.cuda.mem_get_info(device)[0]
 
 
 class _Resident:
     """All images lie on the device."""
 
     def __init__(self, images: Tensor) -> None:
-        self.images = images
+        self.images, self.home = images, images.device
 
     def __call__(self, rows: Tensor, *, following: Tensor | None) -> Tensor:
         return self.images[rows]
@@ -45,7 +58,7 @@ class _Streamed:
     """Images are taken one batch at a time from where they are: in memory, or in a file that is mapped into it."""
 
     def __init__(self, images: Tensor) -> None:
-        self.images = images
+        self.images, self.home = images, images.device
 
     def __call__(self, rows: Tensor, *, following: Tensor | None) -> Tensor:
         return self.images.index_select(0, rows)
@@ -55,14 +68,13 @@ class _Ahead:
     """Images travel to a graphics card on a stream of their own, while the batch before them is learnt from."""
 
     def __init__(self, images: Tensor, device: torch.device) -> None:
-        self.images, self.device = images, device
-        self.side = torch.cuda.Stream(device)
-        self.pinned: list[tuple[Tensor, torch.cuda.Event]] = []
+        self.images, self.device, self.home = images, device, images.device
+        self.side = stream(device)
+        self.places: list[tuple[Tensor, Any]] = []
         self.sent: tuple[Tensor, Tensor] | None = None
-        self.turn = 0
 
     def __call__(self, rows: Tensor, *, following: Tensor | None) -> Tensor:
-        if self.sent is None or self.sent[0] is not rows:
+        if self.sent is None or not torch.equal(self.sent[0], rows):
             self.sent = rows, self._sent(rows)
         found = self.sent[1]
         now = torch.cuda.current_stream(self.device)
@@ -73,16 +85,14 @@ class _Ahead:
 
     def _sent(self, rows: Tensor) -> Tensor:
         """Gather rows into pinned memory and start their way to the card; two such places take turns."""
-        if len(self.pinned) < 2:
-            place = torch.empty(len(rows), *self.images.shape[1:], dtype=self.images.dtype, pin_memory=True)
-            self.pinned.append((place, torch.cuda.Event()))
-            self.turn = len(self.pinned) - 1
-        else:
-            self.turn = 1 - self.turn
-        place, arrived = self.pinned[self.turn]
+        cuda: Any = torch.cuda
+        place, arrived = self.places.pop(0) if len(self.places) > 1 else (torch.empty(0), cuda.Event())
         arrived.synchronize()
-        torch.index_select(self.images, 0, rows.cpu(), out=place[: len(rows)])
+        if len(place) < len(rows):
+            place = torch.empty(len(rows), *self.images.shape[1:], dtype=self.images.dtype, pin_memory=True)
+        torch.index_select(self.images, 0, rows, out=place[: len(rows)])
         with torch.cuda.stream(self.side):
             found = place[: len(rows)].to(self.device, non_blocking=True)
             arrived.record()
+        self.places.append((place, arrived))
         return found

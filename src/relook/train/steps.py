@@ -26,7 +26,7 @@ _WARM = 3
 
 
 def mode_for(device: torch.device, mode: Mode | None) -> Mode:
-    """Return the mode that was asked for; by itself a graphics card replays graphs, and a processor always runs plainly.
+    """Return the mode that was asked for; by itself a graphics card replays graphs. A processor always runs plainly.
 
     >>> mode_for(torch.device("cpu"), None)
     'plain'
@@ -51,6 +51,12 @@ def quick(device: torch.device) -> Any:
     if device.type != "cuda":
         return nullcontext()
     return torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False, allow_tf32=True)
+
+
+def stream(device: torch.device) -> Any:
+    """Return a stream of a graphics card: what stands in one runs in order, and beside what stands in others."""
+    cuda: Any = torch.cuda
+    return cuda.Stream(device)
 
 
 def leaves(batch: Any) -> Iterator[Tensor]:
@@ -81,11 +87,15 @@ class _Recorded:
 
 
 class _Replayed:
-    """A pass that is recorded once for each length of a batch, and replayed from then on."""
+    """A pass that is recorded once for each length of a batch, and replayed from then on.
+
+    `draws` says whether the pass draws from the device's chance, of which all graphs share one.
+    """
 
     def __init__(self, work: Pass, learnt: Sequence[Tensor]) -> None:
         self.work, self.learnt = work, tuple(learnt)
-        self.side = torch.cuda.Stream()
+        self.side = stream(self.learnt[0].device)
+        self.draws = False
         self.warm: dict[int, int] = {}
         self.recorded: dict[int, _Recorded] = {}
 
@@ -109,9 +119,12 @@ class _Replayed:
         """Run the pass on a stream of its own, as a recording wants it."""
         now = torch.cuda.current_stream()
         self.side.wait_stream(now)
+        chance = torch.cuda.default_generators[now.device_index]
+        before = chance.get_offset()
         with torch.cuda.stream(self.side):
             loss = self.work(batch)
         now.wait_stream(self.side)
+        self.draws |= chance.get_offset() != before
         return loss
 
     def _record(self, batch: Any) -> _Recorded:
