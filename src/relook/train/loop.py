@@ -25,7 +25,8 @@ from relook.train.material import Material, Trained
 from relook.train.places import device_named, room
 from relook.train.schedule import Schedule, optimizer, stepped
 
-Place, HERE = places.Place, places.HERE
+Place = places.Place
+HERE = places.HERE
 
 SCHEDULE = Schedule()
 """Two hundred epochs: on 10,000 small images two minutes of a large graphics card, for 73 of 100 labels right."""
@@ -53,7 +54,7 @@ def trained_together(members: Sequence[Member], place: Place = HERE) -> list[Tra
     """Return several networks, trained side by side on one device: seeds, folds, or the members of an ensemble.
 
     Each becomes what it would have become alone. On a graphics card each has a stream of its own, so that networks too
-    small to keep the card busy share it. In a folder each has one of its own, `member-0` and so on. The first is watched.
+    small to keep the card busy share it. A folder holds one for each, `member-0` and so on; the first is watched.
     """
     own = [
         replace(
