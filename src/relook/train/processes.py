@@ -111,20 +111,36 @@ def _joined() -> bool:
     return distributed.is_available() and distributed.is_initialized()
 
 
+def _summed(value: Tensor) -> Tensor:
+    """Return the sum over the processes; its gradient is the sum of theirs."""
+    whole = value.detach().clone()
+    distributed.all_reduce(whole)
+    # Nothing is added but the way back to what was summed.
+    found: Any = whole + (value - value.detach())
+    if found.requires_grad:
+        found.register_hook(_slope_summed)
+    return found
+
+
+def _slope_summed(slope: Tensor) -> Tensor:
+    whole = slope.clone()
+    distributed.all_reduce(whole)
+    return whole
+
+
 def _normed(norm: Any, x: Tensor) -> Tensor:
     """Normalise by the mean and variance of the whole batch."""
     if not norm.training:
         return functional.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
-    shared: Any = torch.distributed.nn.functional
     axes = [axis for axis in range(x.ndim) if axis != 1]
     shape = [1, -1, *([1] * (x.ndim - 2))]
     wide = x.float()
     own = torch.full((1,), x.numel() / x.shape[1], device=x.device)
-    total = shared.all_reduce(torch.cat([wide.sum(axes), own]))
+    total = _summed(torch.cat([wide.sum(axes), own]))
     items = total[-1]
     mean = total[:-1] / items
     rest = wide - mean.view(shape)
-    variance = shared.all_reduce((rest**2).sum(axes)) / items
+    variance = _summed((rest**2).sum(axes)) / items
     with torch.no_grad():
         norm.num_batches_tracked += 1
         norm.running_mean.lerp_(mean.detach(), norm.momentum)
