@@ -5,10 +5,10 @@
     python -m benchmarks.training --parts one three --epochs 20 # shorter; seconds are extrapolated, and say so
     python -m benchmarks.training --smoke                       # on the processor, tiny: does it run?
 
-Parts: `byol`, image pairs a second of ResNet-18 at 32 x 32 and the share of a step that its two views take; `one`,
-seconds of vanilla ResNet-50 (bottlenecks, small stem), 160 epochs on 10,000 images in batches of 256; `three`, the same
-for three seeds side by side. Images are random bytes: what is timed does not look at them. Each row is a line of JSON
-that is written as soon as it is there; seconds include recording and compiling.
+Parts: `agree`, whether all modes take the same steps; `byol`, image pairs a second of ResNet-18 at 32 x 32 and the
+share of a step that its two views take; `one`, seconds of vanilla ResNet-50 (bottlenecks, small stem), 160 epochs on
+10,000 images in batches of 256; `three`, the same for three seeds side by side. Images are random bytes: what is timed
+does not look at them. Each row is a line of JSON, written when it is there; seconds include recording and compiling.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,7 @@ def byol(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 def seen_alone(loop: Any, found: Material, method: Any, *, batch: int, mode: str, device: str, steps_: int) -> float:
     """Return the seconds that drawing both views of a batch takes by itself, in the way of the mode."""
     place, images = torch.device(device), found.images[:batch].to(device)
-    draw, apply = (steps.fused(each, mode if mode != "hand" else "plain") for each in (chosen, applied))
+    draw, apply = (steps.compiled(each, mode if mode != "hand" else "plain") for each in (chosen, applied))
 
     def views() -> tuple[torch.Tensor, ...]:
         return tuple(
@@ -242,7 +243,25 @@ def cleared(device: str) -> None:
         torch.cuda.reset_peak_memory_stats()
 
 
+def agree(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield how far the losses of each mode are from those of a step as it is written; the first 20 steps."""
+    schedule, method = replace(LONG, epochs=5, batch=64, rate=0.01), Vanilla(shape=TINY if options.smoke else RESNET18)
+    plain = torch.zeros(0)
+    for mode in ["plain", *options.modes]:
+        began = waited(options.device)
+        loop = made(pictures(256), method, schedule=schedule, seed=0, how=(mode, options.device))
+        losses = torch.stack(list(loop)).cpu()
+        plain = losses if mode == "plain" else plain
+        yield {
+            "part": "agree", "loop": mode, "first": round(float(losses[0]), 5), "last": round(float(losses[-1]), 5),
+            "most_apart": round(float((losses - plain).abs().max()), 5),
+            "seconds": round(waited(options.device) - began, 1),
+        }  # fmt: skip
+        cleared(options.device)
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], Iterator[dict[str, Any]]]] = {
+    "agree": agree,
     "byol": byol,
     "one": lambda options: long(options, seeds=1),
     "three": lambda options: long(options, seeds=3),
@@ -263,7 +282,9 @@ def main() -> None:
     """Measure the parts that were asked for; one that breaks says so, and the next one goes on."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--modes", nargs="*", choices=("plain", "graph", "compiled"), default=["graph", "compiled"])
+    parser.add_argument(
+        "--modes", nargs="*", choices=("plain", "graph", "fused", "compiled"), default=["graph", "fused", "compiled"]
+    )
     parser.add_argument("--batches", nargs="+", type=int, default=[512, 1024])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--warm", type=int, default=12)

@@ -234,7 +234,7 @@ class TestDevices:
     @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a graphics card")
     def test_none_is_there(self) -> None:
         with pytest.raises(
-            BadInput, match="a graphics card was needed for cuda, but none is there; take the device cpu"
+            BadInput, match="a graphics card was needed for cuda, but this machine has none; take the device cpu"
         ):
             trained(stuff(), PLAIN, schedule=SHORT, place=Place(device="cuda"))
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from relook.train import checkpoints, material, places, processes, steps
+from relook.train import checkpoints, material, norms, places, processes, steps
 from relook.train.augment import Statistics, applied, chosen, normalised, statistics, taken
 from relook.train.batches import batches, near
 from relook.train.checkpoints import Checkpoint
@@ -92,23 +92,26 @@ def _trained(members: Sequence[Member], own: Sequence[Place]) -> list[Trained]:
 
 def _side_by_side(trainings: Sequence[Training], device: torch.device) -> None:
     """Take a step of each in turn, each on its own stream where there are streams."""
-    many = device.type == "cuda" and len(trainings) > 1
-    streams: list[Any] = [steps.stream(device) if many else None for _ in trainings]
-    running = [(each, iter(each), stream) for each, stream in zip(trainings, streams, strict=True)]
-    for stream in streams if many else []:
-        stream.wait_stream(torch.cuda.current_stream(device))
-    while running:
-        left = []
-        for each, walk, stream in running:
-            with torch.cuda.stream(stream) if many else nullcontext():
-                if next(walk, None) is not None:
-                    left.append((each, walk, stream))
-            # Graphs share one source of chance: those that draw from it take turns.
-            if many and getattr(each.passed, "draws", False):
-                stream.synchronize()
-        running = left
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+    if device.type != "cuda" or len(trainings) == 1:
+        running = [iter(each) for each in trainings]
+        while running:
+            running = [walk for walk in running if next(walk, None) is not None]
+        return
+    beside = [(each, iter(each), steps.stream(device)) for each in trainings]
+    torch.cuda.synchronize(device)
+    while beside:
+        beside = [one for one in beside if _stepped_aside(one[0], one[1], stream=one[2])]
+    torch.cuda.synchronize(device)
+
+
+def _stepped_aside(training: Training, walk: Iterator[Tensor], *, stream: Any) -> bool:
+    """Take a step on a stream, and say whether there was one to take."""
+    with torch.cuda.stream(stream):
+        went = next(walk, None) is not None
+    # Graphs share one source of chance: those that draw from it take turns.
+    if getattr(training.passed, "draws", False):
+        stream.synchronize()
+    return went
 
 
 class Training:
@@ -127,9 +130,9 @@ class Training:
         self.learner = self._begun(found)
         self.optimizer = optimizer(self.learner, schedule)
         self.params = [each for group in self.optimizer.param_groups for each in group["params"]]
-        mode = steps.mode_for(self.device, place.mode if processes.count() == 1 else "plain")
+        mode = self.mode = steps.mode_for(self.device, place.mode if processes.count() == 1 else "plain")
         self.loss, self.chosen, self.applied = (
-            steps.fused(each, mode) for each in (self.learner.loss, chosen, applied)
+            steps.compiled(each, mode) for each in (self.learner.loss, chosen, applied)
         )
         self.passed = steps.stepping(self._pass, self.params, mode=mode)
         self.learnt = found.learnt()
@@ -147,7 +150,8 @@ class Training:
         begin = self._resumed()
         writes = processes.number() == 0
         journal = Journal(self.place.folder if writes else None, step=begin, watch=self.place.watch if writes else None)
-        with processes.norms_shared(self.learner):
+        fast = norms.fast(self.learner) if self.mode == "fused" else nullcontext()
+        with fast, processes.norms_shared(self.learner):
             for step in range(begin, self.steps):
                 loss = self._stepped(step)
                 self._tell(journal, step, loss=loss)

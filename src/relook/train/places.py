@@ -52,7 +52,9 @@ def device_named(name: str) -> torch.device:
     if device.type != "cuda":
         return device
     if not torch.cuda.is_available():
-        raise BadInput(f"training: a graphics card was needed for {name}, but none is there; take the device cpu")
+        raise BadInput(
+            f"training: a graphics card was needed for {name}, but this machine has none; take the device cpu"
+        )
     _, _, index = name.partition(":")
     number = int(index or os.environ.get("LOCAL_RANK", "0"))
     if number >= torch.cuda.device_count():
