@@ -210,6 +210,8 @@ def long(options: argparse.Namespace, *, seeds: int) -> Iterator[dict[str, Any]]
             began = waited(device)
             with quick(mode, device):
                 loops = [made(found, method, schedule=schedule, seed=seed, how=(mode, device)) for seed in range(seeds)]
+                for each in loops:
+                    each.alone = seeds == 1
                 walks = walked([iter(each) for each in loops], streams=streams)
                 first = 2 * loops[0].an_epoch
                 for done in walks:

@@ -153,14 +153,17 @@ def chosen(shape: Sequence[int], view: View, *, device: torch.device) -> Chosen:
 
 
 def taken(numbers: Any, part: slice) -> Any:
-    """Return the numbers of some of the images.
+    """Return the numbers of some of the images, for one view or a tuple of views.
 
     >>> taken(chosen((4, 3, 8, 8), PLAIN, device=torch.device("cpu")), slice(1, 3)).crop.width
     tensor([1., 1.])
     """
     if numbers is None:
         return None
-    return numbers[part] if isinstance(numbers, Tensor) else type(numbers)(*(taken(each, part) for each in numbers))
+    if isinstance(numbers, Tensor):
+        return numbers[part]
+    parts = [taken(each, part) for each in numbers]
+    return type(numbers)(*parts) if hasattr(numbers, "_fields") else tuple(parts)
 
 
 def _crop(count: int, view: View, *, device: torch.device) -> warps.Crop:

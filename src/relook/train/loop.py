@@ -86,6 +86,8 @@ def _trained(members: Sequence[Member], own: Sequence[Place]) -> list[Trained]:
             )
             for each, place in zip(members, own, strict=True)
         ]
+        for each in trainings:
+            each.alone = each.alone and len(trainings) == 1
         _side_by_side(trainings, device)
         return [Trained(each.learner.eval(), each.seen, each.told) for each in trainings]
 
@@ -131,14 +133,14 @@ class Training:
         self.optimizer = optimizer(self.learner, schedule)
         self.params = [each for group in self.optimizer.param_groups for each in group["params"]]
         mode = self.mode = steps.mode_for(self.device, place.mode if processes.count() == 1 else "plain")
-        self.loss, self.chosen, self.applied = (
-            steps.compiled(each, mode) for each in (self.learner.loss, chosen, applied)
-        )
+        self.plain = self.learner.loss, chosen, applied
+        self.quick = tuple(steps.compiled(each, mode) for each in self.plain)
         self.passed = steps.stepping(self._pass, self.params, mode=mode)
         self.learnt = found.learnt()
         self.chances = found.chances(schedule.balance)
         self.an_epoch = schedule.steps_an_epoch(len(self.learnt))
         self.steps = schedule.epochs * self.an_epoch
+        self.alone = processes.count() == 1
         self._known = -1, torch.empty(0)
         self._heard = torch.zeros((), device=self.device)
         self._epochs = torch.zeros((), dtype=torch.float64, device=self.device)
@@ -194,10 +196,8 @@ class Training:
         images = self.batches(rows[part], following=None if following is None else following[part])
         rows = rows.to(self.device)
         sow(self.seed, "step", step)
-        # The numbers of a whole batch are drawn by every process, so that together they draw what one would.
-        numbers = tuple(
-            taken(self.chosen((len(rows), *self.size), view, device=self.device), part) for view in self.method.views
-        )
+        # Others draw at the same time, or take other parts of the batch: the numbers are drawn here, for all of it.
+        numbers = None if self.alone else taken(self._numbers(len(rows), chosen), part)
         weights, mine, epochs = self.weights[rows], rows[part], self._epochs.fill_(step / self.an_epoch)
         share = weights[part].sum() * processes.count() / weights.sum() if processes.count() > 1 else None
         batch = Batch(mine, self.targets[mine], weights[part], epochs)
@@ -209,17 +209,21 @@ class Training:
         self.learner.follow((step + 1) / self.steps)
         return processes.mean(loss)
 
+    def _numbers(self, count: int, draw: Any) -> tuple[Any, ...]:
+        return tuple(draw((count, *self.size), view, device=self.device) for view in self.method.views)
+
     def _pass(self, given: tuple[Tensor, Any, Batch, Tensor | None]) -> Tensor:
         """Leave the gradients of a batch behind, and return its loss."""
         images, numbers, batch, share = given
+        # The last batch of an epoch may be short: to compile for it as well would take longer than it saves.
+        learn, draw, apply = self.quick if len(images) == self.schedule.batch else self.plain
+        numbers = self._numbers(len(images), draw) if numbers is None else numbers
         views = tuple(
-            normalised(self.applied(images, each, beyond=view.beyond), self.seen).contiguous(
-                memory_format=torch.channels_last
-            )
+            normalised(apply(images, each, beyond=view.beyond), self.seen).contiguous(memory_format=torch.channels_last)
             for each, view in zip(numbers, self.method.views, strict=True)
         )
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            loss = self.loss(views, batch)
+            loss = learn(views, batch)
         if share is not None:
             loss = loss * share
         loss.backward()

@@ -9,7 +9,7 @@ lets torch fuse whatever it can, which takes a minute.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -47,11 +47,16 @@ def compiled(function: Any, mode: Mode) -> Any:
     return torch.compile(function) if mode == "compiled" else function
 
 
-def quick(device: torch.device) -> Any:
-    """Return a context in which convolutions are tried out and the fastest is kept, where there is a choice."""
-    if device.type != "cuda":
-        return nullcontext()
-    return torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False, allow_tf32=True)
+@contextmanager
+def quick(device: torch.device) -> Iterator[None]:
+    """Try out ways to convolve and keep the fastest, where there is a choice."""
+    settings: Any = torch.backends.cudnn
+    before = settings.benchmark
+    settings.benchmark = device.type == "cuda" or before
+    try:
+        yield
+    finally:
+        settings.benchmark = before
 
 
 def stream(device: torch.device) -> Any:
@@ -109,8 +114,8 @@ class _Replayed:
                 return self._aside(batch)
             self.recorded[count] = self._record(batch)
         found = self.recorded[count]
-        for place, tensor in zip(found.batch, tensors, strict=True):
-            place.copy_(tensor, non_blocking=True)
+        for places, sources in _alike(found.batch, tensors):
+            torch._foreach_copy_(places, sources)
         found.graph.replay()
         for each, slope in zip(self.learnt, found.slopes, strict=True):
             each.grad = slope
@@ -137,3 +142,10 @@ class _Replayed:
         with torch.cuda.graph(graph, pool=pool, stream=self.side):
             loss = self.work(places)
         return _Recorded(graph, tuple(leaves(places)), loss, tuple(each.grad for each in self.learnt))
+
+
+def _alike(places: Sequence[Tensor], sources: Sequence[Tensor]) -> Iterator[tuple[list[Tensor], list[Tensor]]]:
+    """Yield tensors and what is copied into them, kind by kind: those of one kind are copied at once."""
+    for kind in {place.dtype for place in places}:
+        pairs = [pair for pair in zip(places, sources, strict=True) if pair[0].dtype == kind]
+        yield [place for place, _ in pairs], [source for _, source in pairs]
