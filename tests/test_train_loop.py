@@ -338,7 +338,10 @@ class Refused:
             raise ImportError(name)
 
 sys.meta_path.insert(0, Refused())
-from relook.train import augment, byol, checkpoints, coteaching, elr, linear, nets, predict, simclr, vanilla
+import importlib, pkgutil, relook.train
+for found in pkgutil.iter_modules(relook.train.__path__):
+    if found.name != "kernels":  # Triton's, which norms load on a graphics card
+        importlib.import_module(f"relook.train.{found.name}")
 try:
     import relook.types
 except ImportError as error:

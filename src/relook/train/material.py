@@ -68,7 +68,7 @@ class Material:
         return _hash([*self.tensors(), *start])
 
 
-def check(found: Material, schedule: Schedule, *, device: str) -> None:
+def check(found: Material, schedule: Schedule) -> None:
     """Refuse what cannot be learnt from."""
     images = found.images
     if images.dtype != torch.uint8 or images.ndim != 4:
@@ -76,8 +76,6 @@ def check(found: Material, schedule: Schedule, *, device: str) -> None:
             f"training: N x channels x H x W bytes were needed, but {images.dtype} of shape {tuple(images.shape)} "
             "came; stack images of one size"
         )
-    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
-        raise BadInput(f"training: a graphics card was needed for {device}, but none is there; take the device cpu")
     if found.targets is not None:
         _check_targets(found.targets, len(images))
     if found.weights is not None:
