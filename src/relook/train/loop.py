@@ -169,7 +169,7 @@ class Training:
         facts = Facts(len(found.images), self.targets.shape[1], self.size[0], getattr(start, "encoder", start))
         learner: Any = self.method.network(facts)
         if isinstance(start, type(learner)):
-            learner.load_state_dict(start.state_dict())
+            material.go_on(learner, start)
         return learner.to(self.device).to(memory_format=torch.channels_last).train()
 
     def _order(self, epoch: int) -> Tensor:

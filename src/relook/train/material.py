@@ -94,6 +94,17 @@ def check_labels(found: Material, method: Method) -> None:
         raise BadInput(f"training: {type(method).__name__} needs targets, but none came; hand in shares, N x C")
 
 
+def go_on(learner: nn.Module, start: nn.Module) -> None:
+    """Let a learner go on from one of its kind."""
+    try:
+        learner.load_state_dict(start.state_dict())
+    except RuntimeError as error:
+        raise BadInput(
+            "training: a network of the same shape, classes and items was needed to go on from, but another came; hand "
+            "in its encoder"
+        ) from error
+
+
 def _check_targets(targets: Tensor, count: int) -> None:
     if not targets.is_floating_point() or targets.ndim != 2 or len(targets) != count:
         raise BadInput(
