@@ -26,8 +26,9 @@ class Trained:
 
     @property
     def encoder(self) -> Any:
-        """The part that turns images into features."""
-        return getattr(self.network, "encoder", self.network)
+        """The part that turns images into features: all of a network that says how many `features` it makes."""
+        network: Any = self.network
+        return network if isinstance(getattr(network, "features", None), int) else getattr(network, "encoder", network)
 
 
 @dataclass(frozen=True)
