@@ -1,10 +1,13 @@
 """Rates, optimisers and what they leave alone, each against its formula."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from relook.errors import BadInput
 from relook.train.schedule import Schedule, optimizer, stepped
 from relook.train.vanilla import Vanilla
 from tests.learning import FACTS, TINY, batch, images, soft
@@ -37,6 +40,25 @@ class TestRate:
         assert an_epoch == 20
         found = rates(plan, steps=160 * an_epoch, an_epoch=an_epoch)
         assert found == pytest.approx([0.1] * 1600 + [0.01] * 800 + [0.001] * 800)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "wrong", [{"epochs": 0}, {"batch": 1}, {"rate": -1.0}, {"encoder": -0.1}, {"rate": np.nan}]
+    )
+    def test_numbers_below_the_least(self, wrong: dict[str, Any]) -> None:
+        with pytest.raises(
+            BadInput, match=rf"schedule: {next(iter(wrong))} from \d was needed, but .* came; make it larger"
+        ):
+            Schedule(**wrong)
+
+    @pytest.mark.parametrize("name", ["optimizer", "decayed", "shape", "short"])
+    def test_words_that_nobody_knows(self, name: str) -> None:
+        wrong: dict[str, Any] = {name: "lamb"}
+        with pytest.raises(
+            BadInput, match=rf"schedule: for {name} one of .* was needed, but 'lamb' came; name one of them"
+        ):
+            Schedule(**wrong)
 
 
 class TestSteps:

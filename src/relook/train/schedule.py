@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from relook.errors import BadInput
+
 ENCODER = "encoder"
 """The name that every learner gives the part of it that turns images into features."""
+
+_LEAST: Mapping[str, float] = {"epochs": 1, "batch": 2} | dict.fromkeys(
+    ("rate", "momentum", "decay", "lars", "warmup", "least", "encoder", "balance"), 0
+)
+_ONE_OF: Mapping[str, tuple[str, ...]] = {
+    "optimizer": ("sgd", "adam"),
+    "decayed": ("all", "weights"),
+    "shape": ("cosine", "steps"),
+    "short": ("dropped", "kept"),
+}
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,19 @@ class Schedule:
     short: Literal["dropped", "kept"] = "dropped"
     encoder: float = 1.0
     balance: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            if not getattr(self, name) >= least:
+                raise BadInput(
+                    f"schedule: {name} from {least} was needed, but {getattr(self, name)} came; make it larger"
+                )
+        for name, known in _ONE_OF.items():
+            if getattr(self, name) not in known:
+                raise BadInput(
+                    f"schedule: for {name} one of {', '.join(known)} was needed, but {getattr(self, name)!r} came; "
+                    "name one of them"
+                )
 
     def rate_at(self, step: int, *, steps: int, an_epoch: int) -> float:
         """Return the rate of a step.
