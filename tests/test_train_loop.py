@@ -27,7 +27,7 @@ from relook.train.linear import Linear
 from relook.train.loop import Place, Training, trained
 from relook.train.material import Material, Trained
 from relook.train.nets import Shape
-from relook.train.predict import embedded, predicted
+from relook.train.predict import predicted
 from relook.train.schedule import Schedule
 from relook.train.simclr import SimClr
 from relook.train.vanilla import Vanilla
@@ -49,17 +49,6 @@ FROZEN = Schedule(epochs=2, batch=16, warmup=0, encoder=0.0)
 
 def noise(count: int = 64) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(1).integers(0, 256, (count, 3, 16, 16), dtype=np.uint8))
-
-
-def stripes(count: int = 480) -> tuple[torch.Tensor, np.ndarray]:
-    """Images of upright or lying stripes, of any colour, width and place: pixels alone do not tell which."""
-    rng = np.random.default_rng(0)
-    kinds = rng.integers(2, size=count)
-    waves = np.sin(np.arange(16) * rng.uniform(0.9, 1.6, (count, 1)) + rng.uniform(0, 7, (count, 1)))
-    flat = np.broadcast_to(waves[:, np.newaxis], (count, 16, 16))
-    planes = np.where(kinds[:, np.newaxis, np.newaxis] == 1, flat, flat.transpose(0, 2, 1))
-    colours = rng.uniform(0.3, 1, (count, 3, 1, 1))
-    return torch.from_numpy((127 + 100 * planes[:, np.newaxis] * colours).astype(np.uint8)), kinds
 
 
 class TestLosses:
@@ -102,26 +91,6 @@ class TestLosses:
         share = kept(0.9, 0.5)
         for old, new, now in zip(before, fast, network.slow.parameters(), strict=True):
             assert torch.allclose(now, share * old + (1 - share) * new, atol=1e-6)
-
-
-class TestLearns:
-    @pytest.mark.slow
-    def test_stripes_are_told_apart_without_a_label(self) -> None:
-        images, kinds = stripes()
-        method = SimClr(shape=SMALL, hidden=64, size=32, views=(View(hue=0.5, grey=0.5), View(hue=0.5, grey=0.5)))
-        found = trained(Material(images), method, schedule=Schedule(epochs=12, batch=60, rate=0.1, warmup=1))
-        learnt = embedded(found, images).numpy()
-        assert _right(learnt, kinds) > 0.9
-        assert _right(images.flatten(1).numpy() / 255, kinds) < 0.75
-
-
-def _right(features: np.ndarray, kinds: np.ndarray) -> float:
-    """The share of the second half that a linear fit to the first half tells right."""
-    table = np.c_[(features - features.mean(0)) / (features.std(0) + 1e-6), np.ones(len(features))]
-    half = len(table) // 2
-    ridge = table[:half].T @ table[:half] + 10 * np.eye(table.shape[1])
-    weights = np.linalg.solve(ridge, table[:half].T @ (2 * kinds[:half] - 1))
-    return float(((table[half:] @ weights > 0) == kinds[half:]).mean())
 
 
 def same(one: torch.nn.Module, other: torch.nn.Module) -> bool:
