@@ -1,7 +1,7 @@
 """How fast networks train on one graphics card, beside the plain PyTorch loop in the same run.
 
     python -m benchmarks.training --out rows.jsonl              # everything; needs torch, numpy and safetensors alone
-    python -m benchmarks.training --parts byol --modes graph compiled --batches 512 1024
+    python -m benchmarks.training --parts byol --modes hand fused --batches 512 1024
     python -m benchmarks.training --parts one three --epochs 20 # shorter; seconds are extrapolated, and say so
     python -m benchmarks.training --smoke                       # on the processor, tiny: does it run?
 
@@ -37,6 +37,9 @@ from relook.train.nets import RESNET18, RESNET50, Shape
 from relook.train.places import Place
 from relook.train.schedule import Schedule
 from relook.train.vanilla import Vanilla
+
+MODES = ("hand", "graph", "fused", "compiled")
+"""The loop written by hand, and the modes of ours."""
 
 TINY = Shape(blocks=(1, 1), channels=8)
 LONG = Schedule(
@@ -139,7 +142,7 @@ def byol(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Yield image pairs a second, and the share of the views in a step."""
     device = options.device
     for batch in options.batches:
-        for mode in ["hand", *options.modes]:
+        for mode in options.modes:
             shape = TINY if options.smoke else RESNET18
             method = Byol(shape=shape, hidden=64 if options.smoke else 4096, size=32 if options.smoke else 256)
             schedule = Schedule(epochs=1000, batch=batch, rate=0.3, warmup=1)
@@ -205,7 +208,7 @@ def long(options: argparse.Namespace, *, seeds: int) -> Iterator[dict[str, Any]]
     found = pictures(200 if options.smoke else 10_000)
     method = Vanilla(shape=TINY if options.smoke else RESNET50, views=(View(crop=(0.9, 1.0), grey=0.0, hue=0.0),))
     epochs = min(options.epochs, 160)
-    for mode in ["hand", *options.modes]:
+    for mode in options.modes:
         for streams in (False, True) if seeds > 1 and device != "cpu" and mode != "hand" else (False,):
             began = waited(device)
             with quick(mode, device):
@@ -238,6 +241,9 @@ def memory(device: str) -> float:
 
 def cleared(device: str) -> None:
     """Give memory and compiled code back, so that each row pays for its own."""
+    import torch._inductor.config
+
+    torch._inductor.config.force_disable_caches = True
     gc.collect()
     torch.compiler.reset()
     if device != "cpu":
@@ -249,7 +255,7 @@ def agree(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Yield how far the losses of each mode are from those of a step as it is written; the first 20 steps."""
     schedule, method = replace(LONG, epochs=5, batch=64, rate=0.01), Vanilla(shape=TINY if options.smoke else RESNET18)
     plain = torch.zeros(0)
-    for mode in ["plain", *options.modes]:
+    for mode in ["plain", *(each for each in options.modes if each != "hand")]:
         began = waited(options.device)
         loop = made(pictures(256), method, schedule=schedule, seed=0, how=(mode, options.device))
         losses = torch.stack(list(loop)).cpu()
@@ -284,9 +290,7 @@ def main() -> None:
     """Measure the parts that were asked for; one that breaks says so, and the next one goes on."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument(
-        "--modes", nargs="*", choices=("plain", "graph", "fused", "compiled"), default=["graph", "fused", "compiled"]
-    )
+    parser.add_argument("--modes", nargs="*", choices=MODES, default=list(MODES))
     parser.add_argument("--batches", nargs="+", type=int, default=[512, 1024])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--warm", type=int, default=12)
@@ -299,6 +303,7 @@ def main() -> None:
         options.device, options.batches, options.steps, options.warm, options.epochs = "cpu", [16], 3, 2, 4
     name = torch.cuda.get_device_name() if options.device != "cpu" else "processor"
     told({"machine": name, "torch": torch.__version__, "python": sys.version.split()[0]}, options.out)
+    cleared(options.device)
     for part in options.parts:
         try:
             for row in PARTS[part](options):

@@ -56,8 +56,7 @@ class Twins(nn.Module):
     def follow(self, done: float) -> None:
         """Let the slow copy follow, when a share of the training is done."""
         fast = [*self.encoder.parameters(), *self.projector.parameters()]
-        for slow, each in zip(self.slow.parameters(), fast, strict=True):
-            slow.lerp_(each, 1 - kept(self.momentum, done))
+        torch._foreach_lerp_([*self.slow.parameters()], fast, 1 - kept(self.momentum, done))
 
 
 def kept(momentum: float, done: float) -> float:

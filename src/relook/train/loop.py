@@ -70,6 +70,7 @@ def trained_together(members: Sequence[Member], place: Place = HERE) -> list[Tra
 def _trained(members: Sequence[Member], own: Sequence[Place]) -> list[Trained]:
     device = device_named(own[0].device)
     with ExitStack() as around:
+        around.enter_context(torch.cuda.device(device) if device.type == "cuda" else nullcontext())
         around.enter_context(chance_kept(device.type))
         around.enter_context(processes.together(device))
         around.enter_context(room(max(member.schedule.batch for member in members), device))
@@ -282,5 +283,5 @@ def sow(seed: int, *names: str | int) -> None:
 @contextmanager
 def chance_kept(device: str) -> Iterator[None]:
     """Leave the chance of everybody else as it was."""
-    with torch.random.fork_rng(devices=[] if device == "cpu" else None):
+    with torch.random.fork_rng(devices=[] if device == "cpu" else [torch.cuda.current_device()]):
         yield
