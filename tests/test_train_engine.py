@@ -262,7 +262,7 @@ folder = Path(sys.argv[1])
 with processes.together(torch.device("cpu")):
     rank = processes.number()
     assert processes.count() == 2
-    for name in ("vanilla", "elr"):
+    for name in METHODS:
         place = Place(folder=folder / name, every=2)
         walk = iter(Training(stuff(), METHODS[name], schedule=SHARED, seed=0, place=place))
         for _ in range(3):
@@ -291,8 +291,8 @@ class TestProcesses:
             [*command, str(script), str(tmp_path)], capture_output=True, text=True, check=False, env=env
         )
         assert ran.returncode == 0, ran.stderr
-        for name in ("vanilla", "elr"):
-            alone = trained(stuff(), METHODS[name], schedule=SHARED).network.state_dict()
+        for name, method in METHODS.items():
+            alone = trained(stuff(), method, schedule=SHARED).network.state_dict()
             first, second = (load_file(tmp_path / f"{name}.{rank}.safetensors") for rank in range(2))
             for key, value in alone.items():
                 assert torch.equal(first[key], second[key]), key

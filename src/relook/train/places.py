@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -126,4 +127,9 @@ def _free(device: torch.device, before: int) -> float:
     """Return the bytes that a batch may take."""
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory - before
-    return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    names: Any = getattr(os, "sysconf_names", {})
+    return (
+        float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        if "SC_AVPHYS_PAGES" in names
+        else float("inf")
+    )

@@ -89,6 +89,17 @@ def mean(value: Tensor) -> Tensor:
     return value
 
 
+def gathered(rows: Tensor) -> Tensor:
+    """Return the rows of all processes in their order; what comes back reaches the process that a row came from."""
+    if count() == 1:
+        return rows
+    lengths = torch.zeros(count(), dtype=torch.long, device=rows.device)
+    lengths[number()] = len(rows)
+    distributed.all_reduce(lengths)
+    before, after = int(lengths[: number()].sum()), int(lengths[number() + 1 :].sum())
+    return _summed(functional.pad(rows, (0, 0, before, after)))
+
+
 def memories(learner: nn.Module) -> Mapping[str, Tensor]:
     """Return what a method remembers of items: its buffers, without those of norms."""
     inside = {id(buffer) for each in learner.modules() if isinstance(each, _NORMS) for buffer in each.buffers()}

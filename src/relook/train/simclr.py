@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from relook.train import processes
 from relook.train.augment import View
 from relook.train.learners import Batch, Facts
 from relook.train.nets import RESNET18, Shape, head
@@ -43,10 +44,12 @@ class Contrast(nn.Module):
 
     def loss(self, views: tuple[Tensor, ...], batch: Batch) -> Tensor:
         """Return the cross-entropy of finding each view's twin among all views of the batch."""
-        places = functional.normalize(self.projector(self.encoder(torch.cat(views))).float(), dim=1)
+        own = functional.normalize(self.projector(self.encoder(torch.cat(views))).float(), dim=1)
+        # The views of other processes, where there are some, are there to be told from.
+        places = torch.cat([processes.gathered(each) for each in own.chunk(2)])
         likeness = places @ places.T / self.temperature
         itself = torch.eye(len(places), dtype=torch.bool, device=places.device)
-        twins = torch.arange(len(places), device=places.device).roll(len(views[0]))
+        twins = torch.arange(len(places), device=places.device).roll(len(places) // 2)
         return functional.cross_entropy(likeness.masked_fill(itself, float("-inf")), twins)
 
     def follow(self, done: float) -> None:
