@@ -154,6 +154,7 @@ class TestJournal:
         trained(stuff(), PLAIN, schedule=SHORT, place=Place(watch=seen.append))
         assert [moment.step for moment in seen if moment.step % 2 == 0] == [2, 4, 6]
         assert seen[-1].left == 0
+        assert seen[0].left == pytest.approx(seen[0].seconds / 2 * 4, rel=0.01)
         assert seen[0].loss is not None
 
 
@@ -163,13 +164,15 @@ class Terminal(io.StringIO):
 
 
 class TestBar:
-    MOMENT = Moment(step=50, steps=100, epoch=5, loss=0.5, rate=0.1, images_a_second=1234.4, seconds=3600.0)
+    MOMENT = Moment(
+        step=50, steps=100, epoch=5, loss=0.5, rate=0.1, images_a_second=1234.4, seconds=3600.0, left=3600.0
+    )
 
     def test_a_terminal_shows_how_far_how_fast_and_how_long(self) -> None:
         screen = Terminal()
         show = progress.bar(screen)
         show(self.MOMENT)
-        show(replace(self.MOMENT, step=100, epoch=10, seconds=7200.0))
+        show(replace(self.MOMENT, step=100, epoch=10, left=0.0))
         first, second = screen.getvalue().split("\r\x1b[K")[1:]
         assert first == "[############            ] epoch 5.0 of 10, 1,234 images/s, 1 h 0 min left, loss 0.5000"
         assert second.endswith("epoch 10.0 of 10, 1,234 images/s, 0 s left, loss 0.5000\n")
@@ -179,9 +182,9 @@ class TestBar:
         progress.bar(screen)(self.MOMENT)
         assert screen.getvalue() == ""
 
-    def test_before_the_first_step_nothing_is_known(self) -> None:
-        told = progress.line(replace(self.MOMENT, step=0, epoch=0, loss=None))
-        assert told.endswith("unknown time left")
+    def test_before_the_first_epoch_there_is_no_loss(self) -> None:
+        told = progress.line(replace(self.MOMENT, step=1, epoch=0.1, loss=None, left=75.0))
+        assert told == "[                        ] epoch 0.1 of 10, 1,234 images/s, 1 min 15 s left"
 
 
 @dataclass(frozen=True)

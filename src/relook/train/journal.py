@@ -18,7 +18,10 @@ _OFTEN = 0.5
 
 @dataclass(frozen=True)
 class Moment:
-    """How far a training is: steps and epochs done, the last epoch's mean loss, the rate, images a second, seconds."""
+    """How far a training is: steps and epochs done, the last epoch's mean loss, the rate, images a second, seconds.
+
+    `left` are the seconds to the end at the speed of this process, and stand in no line.
+    """
 
     step: int
     steps: int
@@ -27,11 +30,7 @@ class Moment:
     rate: float
     images_a_second: float
     seconds: float
-
-    @property
-    def left(self) -> float:
-        """Seconds to the end, at the speed of this moment."""
-        return self.seconds / self.step * (self.steps - self.step) if self.step else float("inf")
+    left: float
 
 
 class Journal:
@@ -39,7 +38,7 @@ class Journal:
 
     def __init__(self, folder: Path | None, *, step: int, watch: Callable[[Moment], None] | None) -> None:
         self.place = None if folder is None else folder / NAME
-        self.watch = watch
+        self.watch, self.begin = watch, step
         known = [] if self.place is None else _kept(self.place, step)
         self.loss: float | None = known[-1]["loss"] if known else None
         self.before: float = known[-1]["seconds"] if known else 0.0
@@ -60,7 +59,17 @@ class Journal:
         """Return how far the training is."""
         now = time.perf_counter()
         speed = self.images / max(now - self.last, 1e-9)
-        return Moment(step, steps, step / an_epoch, self.loss, rate, round(speed, 1), round(self._seconds(now), 3))
+        seconds = now - self.began
+        return Moment(
+            step=step,
+            steps=steps,
+            epoch=step / an_epoch,
+            loss=self.loss,
+            rate=rate,
+            images_a_second=round(speed, 1),
+            seconds=round(self.before + seconds, 3),
+            left=seconds / (step - self.begin) * (steps - step),
+        )
 
     def show(self, moment: Moment) -> None:
         """Tell whoever watches."""
@@ -74,11 +83,10 @@ class Journal:
         if self.place is not None:
             self.place.parent.mkdir(parents=True, exist_ok=True)
             with self.place.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(moment)) + "\n")
+                line = asdict(moment)
+                del line["left"]
+                file.write(json.dumps(line) + "\n")
         self.show(moment)
-
-    def _seconds(self, now: float) -> float:
-        return self.before + now - self.began
 
 
 def read(place: Path) -> list[dict[str, float]]:

@@ -18,7 +18,7 @@ def bar(stream: TextIO) -> Callable[[Moment], None]:
 def line(moment: Moment) -> str:
     """Return a moment in words.
 
-    >>> line(Moment(step=39, steps=156, epoch=1.0, loss=2.25, rate=0.1, images_a_second=17500.0, seconds=40.0))
+    >>> line(Moment(39, 156, epoch=1.0, loss=2.25, rate=0.1, images_a_second=17500.0, seconds=40.0, left=120.0))
     '[######                  ] epoch 1.0 of 4, 17,500 images/s, 2 min 0 s left, loss 2.2500'
     """
     share = moment.step / moment.steps
@@ -32,8 +32,6 @@ def line(moment: Moment) -> str:
 
 
 def _spoken(seconds: float) -> str:
-    if seconds == float("inf"):
-        return "unknown time"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
