@@ -7,60 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from relook.datasets import cifar10h, digits
 from relook.errors import BadInput
 from relook.selectors import logistic
 from relook.selectors.logistic import Logistic, cross_fitted
 from relook.types import FloatArray, IntArray, Labels, Posteriors
-from tests.laws import FAULT, LAW
-
-Folds = Callable[..., IntArray]
-
-
-class TestFolds:
-    """The law: folds are as equal as can be, so is every class among them, and the unlabelled are in none."""
-
-    def law(self, folds_of: Folds, how: settings = LAW) -> None:
-        @how
-        @given(st.lists(st.integers(-1, 4), min_size=5, max_size=60), st.integers(2, 5), st.integers(0, 99))
-        def check(target: list[int], folds: int, seed: int) -> None:
-            labels = np.array(target)
-            fold_of = folds_of(labels, folds, rng=np.random.default_rng(seed))
-            assert ((fold_of < 0) == (labels < 0)).all()
-            for group in (labels >= 0, *(labels == label for label in range(5))):
-                sizes = np.bincount(fold_of[group], minlength=folds)
-                assert sizes.shape == (folds,)
-                assert sizes.max() - sizes.min() <= 1
-
-        check()
-
-    def test_holds(self) -> None:
-        self.law(logistic._folds)
-
-    @pytest.mark.parametrize(
-        "fault",
-        [
-            pytest.param(
-                lambda target, folds, rng: np.where(target < 0, -1, rng.permutation(len(target)) % folds),
-                id="not by class",
-            ),
-            pytest.param(
-                lambda target, folds, rng: logistic._folds(np.abs(target), folds, rng=rng),
-                id="the unlabelled among them",
-            ),
-        ],
-    )
-    def test_fault_is_caught(self, fault: Folds) -> None:
-        with pytest.raises(AssertionError):
-            self.law(fault, FAULT)
-
-    def test_chance_decides_who_is_where(self) -> None:
-        target = np.zeros(50, int)
-        cuts = [logistic._folds(target, 5, rng=np.random.default_rng(seed)).tolist() for seed in (0, 0, 1)]
-        assert cuts[0] == cuts[1] != cuts[2]
 
 
 def clouds(items: int, classes: int = 3) -> tuple[FloatArray, IntArray]:
