@@ -159,9 +159,9 @@ def main() -> int:
         print(json.dumps(measured(name, method, repeats=int(repeats), items=asked.items)))
         return 0
     started, rows = time(), []
-    for name in TASKS:
+    for name, task in TASKS.items():
         for method in SELECTORS:
-            repeats = 3 if TASKS[name] is big and method == FULL else 1
+            repeats = 3 if task is big and method == FULL else 1
             rows.append(_apart("--measure", name, method, str(repeats), "--items", str(asked.items)))
             print(rows[-1], flush=True)
     result = {
