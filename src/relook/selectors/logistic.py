@@ -70,7 +70,9 @@ class Logistic(msgspec.Struct, frozen=True):
         heads.check_classes(target)
         with heads.threads(sum(table.size for table in tables) * labels.classes):
             found: Turned = turned(heads.joined(tables))
-            model = fitted(found, shares, rows=np.flatnonzero(target >= 0), penalty=self._penalty(tables, labels.classes))
+            model = fitted(
+                found, shares, rows=np.flatnonzero(target >= 0), penalty=self._penalty(tables, labels.classes)
+            )
             values = model.predict(found.table)
         return heads.told_in_sample(values, labels, selector=self)
 
