@@ -21,12 +21,16 @@ from relook.whole import drafted
 
 
 class Settings(msgspec.Struct, frozen=True, eq=False):
-    """What every method is told: folds, how often they are cut anew, the seed, and embeddings of the items, if any."""
+    """What every method is told: folds, how often they are cut anew, the seed, and embeddings of the items, if any.
+
+    `texts` says what describes texts: their own pieces of words, or minilm, a network that has read much English.
+    """
 
     folds: int = 5
     repeats: int = 1
     seed: int = 0
     embeddings: tuple[FloatArray, ...] | None = None
+    texts: str = "pieces"
 
 
 Method = Callable[[Dataset, Labels, Settings], Posteriors]
@@ -125,10 +129,23 @@ def _as_classes(table: LabelTable, dataset: Dataset) -> IntArray:
 def _of_selector(name: str) -> Method:
     def fitted(dataset: Dataset, labels: Labels, settings: Settings) -> Posteriors:
         selector = selectors.named(name, folds=settings.folds, repeats=settings.repeats)
-        known = msgspec.structs.replace(dataset, given=labels)
-        return first_model.predicted(known, embeddings=settings.embeddings, selector=selector, seed=settings.seed)
+        known, tables = msgspec.structs.replace(dataset, given=labels), _with_texts(dataset, settings)
+        return first_model.predicted(known, embeddings=tables, selector=selector, seed=settings.seed)
 
     return fitted
+
+
+def _with_texts(dataset: Dataset, settings: Settings) -> tuple[FloatArray, ...] | None:
+    """Return the embeddings, with one of the texts by minilm where that is asked for."""
+    if settings.texts == "pieces":
+        return settings.embeddings
+    if settings.texts != "minilm":
+        raise BadInput(f"texts: pieces or minilm was needed, but {settings.texts!r} came; check the spelling")
+    if dataset.texts is None:
+        raise BadInput(f"{dataset.name}: texts were needed for minilm, but the set has none; leave --texts out")
+    from relook.selectors.minilm import embedded
+
+    return (*(settings.embeddings or ()), embedded(dataset.texts))
 
 
 METHODS: Mapping[str, Method] = MappingProxyType({name: _of_selector(name) for name in selectors.SELECTORS})

@@ -27,6 +27,9 @@ def train(
     embeddings: Annotated[
         list[Path] | None, _option("N x D, in the items' order: npy. Several are joined.", panel=LEARN)
     ] = None,
+    texts: Annotated[
+        str, _option("What describes texts: pieces of their words, or minilm ([text]).", panel=LEARN)
+    ] = "pieces",
     folds: Annotated[int, _option("Parts that items are left out by.", panel=LEARN)] = 5,
     repeats: Annotated[int, _option("How often the parts are cut anew; the mean counts.", panel=LEARN)] = 1,
     seed: Annotated[int, _option("Chance: who is left out with whom.", panel=LEARN)] = 0,
@@ -57,7 +60,7 @@ def train(
         dataset = relabelled(dataset, read(labels))
     tables = _tables(embeddings, dataset) if embeddings else own
     began = monotonic()
-    made = trained(method, dataset, settings=Settings(folds, repeats, seed, tables))
+    made = trained(method, dataset, settings=Settings(folds, repeats, seed, tables, texts))
     show.say(f"{dataset.name}: {len(dataset):,} items, {len(dataset.classes)} classes. {sentence(made)}")
     show.say(f"{monotonic() - began:.1f} s.")
     write(made, dataset, path=to)
