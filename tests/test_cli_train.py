@@ -79,7 +79,12 @@ def test_an_imported_set_and_its_ranking(run: Run) -> None:
     assert "Next: relook rank s --probabilities p.npz" in said.out
     ranked = run("rank", "s", "--probabilities", "p.npz", "--to", "a.csv")
     assert ranked.status == 0, ranked.err
-    assert "Joined by id: 60 items in both files." in ranked.out
+    assert "Joined by id: 60 items in both files.\nClasses in column order: bad, good." in ranked.out
+    np.save("three.npy", np.full((60, 3), 1 / 3))
+    assert (
+        "a column for each of the 2 classes of s was needed, but 3 came; train on this set"
+        in run("rank", "s", "--probabilities", "three.npy").err
+    )
     first = pl.read_csv("a.csv").row(0, named=True)
     assert (first["id"], first["given"], first["suggested"]) == ("r4", "bad", "good")
     fitted = run("rank", "s", "--method", "logistic", "--to", "b.csv")

@@ -28,7 +28,7 @@ def train(
         list[Path] | None, _option("N x D, in the items' order: npy. Several are joined.", panel=LEARN)
     ] = None,
     texts: Annotated[
-        str, _option("What describes texts: pieces of their words, or minilm ([text]).", panel=LEARN)
+        str, _option("What describes texts: pieces of their words, or minilm, a network.", panel=LEARN)
     ] = "pieces",
     folds: Annotated[int, _option("Parts that items are left out by.", panel=LEARN)] = 5,
     repeats: Annotated[int, _option("How often the parts are cut anew; the mean counts.", panel=LEARN)] = 1,
