@@ -82,7 +82,7 @@ def simulate(
     at = to or Path("runs") / study.hash()[:8]
     check_folder(study, at=at)
     if any(case.fit is not None for case in study.cases):
-        show.say("Class probabilities: logistic regression on the features and given labels, out of sample by 5 folds.")
+        show.say("Class probabilities: fitted as by relook rank to the features and given labels, out of sample.")
     study = fitted(study, at=at)
     for rule, word in check(study).items():
         show.say(f"{rule} looks at one row at a time: {word}.")
