@@ -18,8 +18,12 @@ from relook.train import checkpoints
 from relook.train.augment import View
 from relook.train.byol import Byol, kept
 from relook.train.checkpoints import PART, Checkpoint, newest
+from relook.train.learners import Batch, Facts, Method
+from relook.train.loop import Place, Training, trained
+from relook.train.material import Material
 from relook.train.nets import Shape
-from relook.train.pretrain import Method, Place, Schedule, _Training, embedded, pretrained
+from relook.train.predict import embedded
+from relook.train.schedule import Schedule
 from relook.train.simclr import SimClr
 
 SMALL = Shape(blocks=(1, 1), channels=8)
@@ -27,6 +31,10 @@ METHODS: Mapping[str, Method] = {
     "simclr": SimClr(shape=SMALL, hidden=32, size=16),
     "byol": Byol(shape=SMALL, hidden=32, size=16),
 }
+FACTS = Facts(items=64, classes=0)
+NOTHING = Batch(*torch.zeros(4, 0))
+"""Methods without labels look at the views alone."""
+
 SHORT = Schedule(epochs=4, batch=16, warmup=1)
 
 
@@ -48,7 +56,7 @@ def stripes(count: int = 480) -> tuple[torch.Tensor, np.ndarray]:
 class TestLosses:
     def test_simclr_finds_each_twin_among_all_views(self) -> None:
         torch.manual_seed(0)
-        network = SimClr(shape=SMALL, hidden=32, size=16, temperature=0.3).network().eval()
+        network = SimClr(shape=SMALL, hidden=32, size=16, temperature=0.3).network(FACTS).eval()
         first, second = torch.rand(2, 5, 3, 16, 16)
         views = torch.cat([first, second])
         with torch.no_grad():
@@ -58,24 +66,24 @@ class TestLosses:
                 others = [float(places[one] @ places[other]) / 0.3 for other in range(10) if other != one]
                 twin = float(places[one] @ places[(one + 5) % 10]) / 0.3
                 slow -= (twin - float(torch.logsumexp(torch.tensor(others), 0))) / 10
-            assert float(network.loss(first, second)) == pytest.approx(slow, abs=1e-4)
+            assert float(network.loss((first, second), NOTHING)) == pytest.approx(slow, abs=1e-4)
 
     def test_byol_predicts_the_other_view_and_is_symmetric(self) -> None:
         torch.manual_seed(0)
-        network = Byol(shape=SMALL, hidden=32, size=16).network().eval()
+        network = Byol(shape=SMALL, hidden=32, size=16).network(FACTS).eval()
         first, second = torch.rand(2, 5, 3, 16, 16)
         with torch.no_grad():
             said = [network.predictor(network.projector(network.encoder(view))) for view in (first, second)]
             aimed = [network.slow(view) for view in (first, second)]
             slow = sum(float((2 - 2 * functional.cosine_similarity(said[a], aimed[1 - a])).mean()) for a in range(2))
-            assert float(network.loss(first, second)) == pytest.approx(slow, abs=1e-4)
-            assert float(network.loss(second, first)) == pytest.approx(slow, abs=1e-4)
+            assert float(network.loss((first, second), NOTHING)) == pytest.approx(slow, abs=1e-4)
+            assert float(network.loss((second, first), NOTHING)) == pytest.approx(slow, abs=1e-4)
 
     def test_the_slow_copy_follows_and_does_not_learn(self) -> None:
         torch.manual_seed(0)
-        network = Byol(shape=SMALL, hidden=32, size=16, momentum=0.9).network()
+        network = Byol(shape=SMALL, hidden=32, size=16, momentum=0.9).network(FACTS)
         before = [each.clone() for each in network.slow.parameters()]
-        torch.autograd.backward(network.loss(*torch.rand(2, 8, 3, 16, 16)))
+        torch.autograd.backward(network.loss(tuple(torch.rand(2, 8, 3, 16, 16)), NOTHING))
         assert all(each.grad is None for each in network.slow.parameters())
         fast = [*network.encoder.parameters(), *network.projector.parameters()]
         with torch.no_grad():
@@ -99,8 +107,8 @@ class TestLearns:
     def test_stripes_are_told_apart_without_a_label(self) -> None:
         images, kinds = stripes()
         method = SimClr(shape=SMALL, hidden=64, size=32, views=(View(hue=0.5, grey=0.5), View(hue=0.5, grey=0.5)))
-        encoder, seen = pretrained(images, method, schedule=Schedule(epochs=12, batch=60, rate=0.1, warmup=1))
-        learnt = embedded(encoder, images, seen=seen).numpy()
+        found = trained(Material(images), method, schedule=Schedule(epochs=12, batch=60, rate=0.1, warmup=1))
+        learnt = embedded(found, images).numpy()
         assert _right(learnt, kinds) > 0.9
         assert _right(images.flatten(1).numpy() / 255, kinds) < 0.75
 
@@ -123,22 +131,24 @@ class TestGoesOn:
     @pytest.mark.parametrize("name", METHODS)
     @pytest.mark.parametrize("stop", [1, 3, 8, 15])
     def test_a_training_that_stopped_ends_alike_to_the_bit(self, tmp_path: Path, name: str, stop: int) -> None:
-        whole, _ = pretrained(noise(), METHODS[name], schedule=SHORT)
+        whole = trained(Material(noise()), METHODS[name], schedule=SHORT)
         place = Place(folder=tmp_path, every=3)
-        training = iter(_Training(noise(), METHODS[name], schedule=SHORT, seed=0, place=place))
+        training = iter(Training(Material(noise()), METHODS[name], schedule=SHORT, seed=0, place=place))
         for _ in range(stop):
             next(training)
-        again, _ = pretrained(noise(), METHODS[name], schedule=SHORT, place=place)
-        assert same(whole, again)
+        again = trained(Material(noise()), METHODS[name], schedule=SHORT, place=place)
+        assert same(whole.network, again.network)
 
     def test_another_seed_is_another_training(self) -> None:
-        one, other = (pretrained(noise(), METHODS["simclr"], schedule=SHORT, seed=seed)[0] for seed in (0, 1))
+        one, other = (
+            trained(Material(noise()), METHODS["simclr"], schedule=SHORT, seed=seed).network for seed in (0, 1)
+        )
         assert not same(one, other)
 
     def test_the_chance_of_others_is_left_alone(self) -> None:
         torch.manual_seed(5)
         before = torch.get_rng_state()
-        pretrained(noise(), METHODS["simclr"], schedule=Schedule(epochs=1, batch=32))
+        trained(Material(noise()), METHODS["simclr"], schedule=Schedule(epochs=1, batch=32))
         assert torch.equal(torch.get_rng_state(), before)
 
     @pytest.mark.slow
@@ -146,11 +156,12 @@ class TestGoesOn:
     def test_twenty_kills_change_nothing(self, tmp_path: Path) -> None:
         script = tmp_path / "train.py"
         script.write_text(
-            "import sys\nfrom tests.test_train_pretrain import METHODS, noise\n"
-            "from relook.train.pretrain import Place, Schedule, _Training\nfrom pathlib import Path\nimport torch\n"
+            "import sys\nfrom tests.test_train_loop import METHODS, noise\n"
+            "from relook.train.loop import Place, Training\nfrom relook.train.material import Material\n"
+            "from relook.train.schedule import Schedule\nfrom pathlib import Path\nimport torch\n"
             "plan = Schedule(epochs=60, batch=16, warmup=1)\n"
             "place = Place(folder=Path(sys.argv[1]), every=5)\n"
-            "training = _Training(noise(), METHODS['simclr'], schedule=plan, seed=0, place=place)\n"
+            "training = Training(Material(noise()), METHODS['simclr'], schedule=plan, seed=0, place=place)\n"
             "for _ in training:\n    print('step', flush=True)\n"
             "print(sum(float(p.detach().double().sum()) for p in training.learner.parameters()).hex())\n"
         )
@@ -163,7 +174,7 @@ class TestGoesOn:
             kills += 1
         assert kills == 20
         plan = Schedule(epochs=60, batch=16, warmup=1)
-        training = _Training(noise(), METHODS["simclr"], schedule=plan, seed=0, place=Place())
+        training = Training(Material(noise()), METHODS["simclr"], schedule=plan, seed=0, place=Place())
         for _ in training:
             pass
         total = sum(float(each.detach().double().sum()) for each in training.learner.parameters())
@@ -245,9 +256,9 @@ class TestCheckpoints:
 def test_what_cannot_be_learnt_from_is_refused() -> None:
     method = METHODS["simclr"]
     with pytest.raises(BadInput, match=r"N x channels x H x W bytes were needed, but torch\.float32 of shape"):
-        pretrained(torch.zeros(20, 3, 8, 8), method)
-    with pytest.raises(BadInput, match="a batch of at most 64 images was needed, but 512 came; take a smaller one"):
-        pretrained(noise(), method)
+        trained(Material(torch.zeros(20, 3, 8, 8)), method)
+    with pytest.raises(BadInput, match="a batch of at most 64 images was needed, but 512 came; take"):
+        trained(Material(noise()), method)
 
 
 ALONE = """
@@ -259,7 +270,7 @@ class Refused:
             raise ImportError(name)
 
 sys.meta_path.insert(0, Refused())
-from relook.train import augment, byol, checkpoints, nets, pretrain, simclr
+from relook.train import augment, byol, checkpoints, nets, predict, simclr, vanilla
 try:
     import relook.types
 except ImportError as error:
