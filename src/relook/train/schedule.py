@@ -71,22 +71,27 @@ def optimizer(learner: nn.Module, schedule: Schedule) -> torch.optim.Optimizer:
     if schedule.encoder == 0:
         for module in encoders(learner):
             module.requires_grad_(requires_grad=False).eval()
-    groups: dict[tuple[float, float], list[Tensor]] = {}
+    groups = _groups(learner, schedule)
+    kind: dict[str, Any] = {"fused": True} if groups[0]["params"][0].is_cuda else {}
+    if schedule.optimizer == "adam":
+        return torch.optim.Adam(groups, lr=schedule.rate, **kind)
+    kind |= {"momentum": schedule.momentum, "nesterov": schedule.nesterov}
+    return torch.optim.SGD(groups, lr=schedule.rate, **kind)
+
+
+def _groups(learner: nn.Module, schedule: Schedule) -> list[dict[str, Any]]:
+    """Return what learns, by its share of the rate and its decay."""
+    found: dict[tuple[float, float], list[Tensor]] = {}
     for name, each in learner.named_parameters():
         if each.requires_grad:
             share = schedule.encoder if ENCODER in name.split(".") else 1.0
             decay = schedule.decay if schedule.decayed == "all" or each.ndim > 1 else 0.0
-            groups.setdefault((share, decay), []).append(each)
-    listed: list[dict[str, Any]] = [
-        # Lars decays before it measures, so that the optimiser must not once more.
+            found.setdefault((share, decay), []).append(each)
+    # LARS decays before it measures, so that the optimiser must not do so once more.
+    return [
         {"params": group, "share": share, "decayed": decay, "weight_decay": 0.0 if schedule.lars else decay}
-        for (share, decay), group in groups.items()
+        for (share, decay), group in found.items()
     ]
-    kind: dict[str, Any] = {"fused": True} if listed[0]["params"][0].is_cuda else {}
-    if schedule.optimizer == "adam":
-        return torch.optim.Adam(listed, lr=schedule.rate, **kind)
-    kind |= {"momentum": schedule.momentum, "nesterov": schedule.nesterov}
-    return torch.optim.SGD(listed, lr=schedule.rate, **kind)
 
 
 def encoders(learner: nn.Module) -> list[nn.Module]:
