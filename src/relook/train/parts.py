@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -220,8 +220,8 @@ class Network:
     """A network that learns from labels, alone or from an encoder, in so many copies: a deep ensemble.
 
     `looks` are how an image is looked at when it is predicted: once, with its mirror image, or in drawn views.
-    `renewed` is the pace of a warm update. Where the method's `drop` is None, the noise rate is estimated from what a
-    quick head on the encoder, or a network with the pace `quick`, says out of sample.
+    `renewed` is the pace of a warm update. With `noise` estimated, the method's own is the share of wrong labels as
+    told by a quick head on the encoder, or a network with the pace `quick`, out of sample.
     """
 
     method: Any
@@ -230,6 +230,7 @@ class Network:
     copies: int = 1
     looks: Looks = ONCE
     renewed: Schedule | None = None
+    noise: Literal["fixed", "estimated"] = "fixed"
     quick: Schedule = QUICK
 
     def learner(self, work: Work) -> Learn:
@@ -244,12 +245,12 @@ class Network:
 
     def _ready(self, work: Work, masses: FloatArray, *, name: str) -> Network:
         """Return the network with what was left to be estimated: how many labels are wrong."""
-        if getattr(self.method, "drop", 0.0) is not None:
+        if self.noise == "fixed":
             return self
         said = quick_look(self, work)
         walk = fold_of(masses, 2, seed=number(work.seed, name, "rate"))
         rate = noise_rate(out_of_sample(said, masses, fold_of=walk).mean(0), labels_of(masses))
-        return replace(self, method=replace(self.method, drop=rate))
+        return replace(self, method=replace(self.method, noise=rate))
 
     def _trained(self, work: Work, masses: FloatArray, *, name: str, copy: int) -> Trained:
         """Return one copy, trained on masses."""
