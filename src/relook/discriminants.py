@@ -19,6 +19,9 @@ ROWS = 8_192
 FLOOR = 1e-4
 """The covariance has at least this share of the table's whole variance in every direction."""
 
+TEMPERATURES, NOISES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0), (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
+"""How sure a discriminant may turn out to be: scores are divided by one, and a share of labels may be chance."""
+
 
 class Sums(NamedTuple):
     """What items add to a discriminant: their weight in each class, C; sums of each class, C x D; products, D x D."""
@@ -70,7 +73,7 @@ def sums(table: FloatArray, shares: FloatArray) -> Sums:
     return found
 
 
-def fitted(seen: Sums, *, shrinkage: float = 0.1) -> Discriminant:
+def fitted(seen: Sums, *, shrinkage: float = 0.2) -> Discriminant:
     """Return the discriminant of sums; 0 takes the covariance as it is, 1 the same variance in every direction.
 
     >>> table, shares = np.array([[0.0], [2.0], [8.0], [10.0]]), np.repeat(np.eye(2), 2, axis=0)
@@ -91,6 +94,36 @@ def fitted(seen: Sums, *, shrinkage: float = 0.1) -> Discriminant:
     priors = np.log(np.where(there, weights / total, 1.0))
     offsets = priors - 0.5 * np.einsum("cd,dc->c", means, slopes)
     return Discriminant(slopes, np.where(there, offsets, -np.inf))
+
+
+class Sureness(NamedTuple):
+    """How sure a discriminant may be: its scores are divided by `temperature`, and `noise` of the labels are chance."""
+
+    temperature: float
+    noise: float
+
+
+def tempered(scores: FloatArray, sureness: Sureness, *, common: FloatArray) -> FloatArray:
+    """Return class probabilities from scores, with how common classes are in place of what is chance.
+
+    >>> tempered(np.array([[0.0, 1000.0]]), Sureness(2.0, 0.5), common=np.array([0.8, 0.2])).tolist()
+    [[0.4, 0.6]]
+    """
+    return (1 - sureness.noise) * softmax(scores / sureness.temperature) + sureness.noise * common
+
+
+def sureness(scores: FloatArray, shares: FloatArray, *, common: FloatArray) -> Sureness:
+    """Return the one of `TEMPERATURES` and `NOISES` with the least log loss on items that the discriminant never saw.
+
+    >>> sureness(np.array([[9.0, 0.0], [9.0, 0.0]]), np.eye(2), common=np.array([0.5, 0.5])).noise
+    0.7
+    """
+
+    def loss(one: Sureness) -> float:
+        likely = tempered(scores, one, common=common)
+        return -float((shares * np.log(np.maximum(likely, np.finfo(np.float32).tiny))).sum())
+
+    return min((Sureness(each, noise) for each in TEMPERATURES for noise in NOISES), key=loss)
 
 
 def softmax(scores: FloatArray) -> FloatArray:

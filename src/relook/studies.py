@@ -52,7 +52,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     def inputs(self) -> dict[str, Any]:
         """Return the hashes of what the runs depend on; posteriors that are fitted go by what they are fitted to."""
-        fitted = {} if self.fit is None else {"probabilities": f"logistic-{self.fit.key()}"}
+        fitted = {} if self.fit is None else {"probabilities": f"fitted-{self.fit.key()}"}
         rules = {policy: rule_hash(policy) for policy in self.plan.policies if ":" in policy}
         return self.world.inputs() | fitted | {"rules": rules}
 

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from relook import datasets, first_model, imported, npfiles
+from relook import datasets, first_model, imported, npfiles, selectors
 from relook.config import Grid
+from relook.datasets import arrays
 from relook.errors import BadInput
 from relook.experiment import BLIND, World, check_truth, short_hash
 from relook.imported import Imported
@@ -20,34 +21,36 @@ from relook.types import Dataset, FloatArray, Labels, Posteriors, fingerprint
 FILES = ("truth", "labels", "probabilities", "embeddings", "bound")
 """Options that name a file with an array."""
 
+_SELECTOR = selectors.named(selectors.FULL)
+"""The one that `relook rank` fits to a set of one's own: what was simulated is what is done."""
+
 
 class Fit(msgspec.Struct, frozen=True, eq=False):
     """What a model is to be fitted to: features of the items, their given labels, and what belongs together."""
 
-    features: FloatArray
+    features: tuple[FloatArray, ...]
     labels: Labels
     groups: Sequence[str] | None = None
 
     def key(self) -> str:
         """Return a hash of what the fit depends on."""
         groups = "" if self.groups is None else f" {short_hash(chr(31).join(self.groups).encode())}"
-        return short_hash(f"logistic {fingerprint(self.features)} {self.labels.fingerprint()}{groups}".encode())
+        tables = " ".join(fingerprint(table) for table in self.features)
+        return short_hash(f"{_SELECTOR} {tables} {self.labels.fingerprint()}{groups}".encode())
 
     def kept(self, folder: Path) -> Path:
         """Return the file of a folder that keeps the posteriors of this fit."""
         return folder / f"posteriors-{self.key()}.npy"
 
     def posteriors(self, folder: Path) -> Posteriors:
-        """Return out-of-sample posteriors by logistic regression: those that a folder keeps, else fitted now."""
+        """Return out-of-sample posteriors by the selector that ranks a set: those a folder keeps, else fitted now."""
         kept = self.kept(folder)
         if kept.is_file():
             try:
                 return Posteriors(npfiles.single(kept).array())
             except BadInput as error:
                 raise BadInput(f"{kept}: kept posteriors were needed, but it is broken ({error}); remove it") from None
-        from relook.selectors.logistic import Logistic
-
-        return Logistic()(self.features, self.labels, groups=self.groups)
+        return _SELECTOR(self.features, self.labels, groups=self.groups)
 
     def keep(self, posteriors: Posteriors, *, folder: Path) -> None:
         """Write the posteriors into a folder, so that a run that goes on need not fit them again."""
@@ -163,7 +166,8 @@ def _classes(grid: Grid, truth: np.ndarray, *, given: np.ndarray) -> int:
 def _posteriors(path: str | None, dataset: Dataset, *, option: str) -> Posteriors | None:
     if path is None:
         return None
-    values = _of_items(array(path, option=option), dataset, option=option)
+    made = _trained(Path(path), dataset)
+    values = of_items(array(path, option=option), dataset, option=option) if made is None else made
     try:
         found = Posteriors(values)
     except BadInput as error:
@@ -176,13 +180,28 @@ def _posteriors(path: str | None, dataset: Dataset, *, option: str) -> Posterior
     return found
 
 
-def _features(grid: Grid, dataset: Dataset) -> FloatArray | None:
+def _trained(path: Path, dataset: Dataset) -> np.ndarray | None:
+    """Return the rows of the items in a file that `relook train` wrote, or None where it is another file."""
+    if path.suffix.lower() != ".npz" or not {"posteriors", "ids"} <= set(npfiles.parts(path)):
+        return None
+    table = arrays.probabilities(path)
+    place = {name: row for row, name in enumerate(table.ids or ())}
+    lost = [name for name in dataset.ids if name not in place]
+    if lost:
+        raise BadInput(
+            f"--probabilities {path}: posteriors of each item of {dataset.name} were needed, but {len(lost):,} are "
+            f"missing, {lost[0]!r} first; train on this data set"
+        )
+    return np.take(table.values, [place[name] for name in dataset.ids], axis=-2)
+
+
+def _features(grid: Grid, dataset: Dataset) -> tuple[FloatArray, ...] | None:
     if grid.embeddings is None:
-        return None if dataset.features is None else dataset.features
-    return _of_items(array(grid.embeddings, option="embeddings"), dataset, option="embeddings")
+        return None if dataset.features is None else (dataset.features,)
+    return (of_items(array(grid.embeddings, option="embeddings"), dataset, option="embeddings"),)
 
 
-def _of_items(values: np.ndarray, dataset: Dataset, *, option: str) -> np.ndarray:
+def of_items(values: np.ndarray, dataset: Dataset, *, option: str) -> np.ndarray:
     """Return the rows of the items: all of them, or those of a subset whose ids are rows of the whole set."""
     axis = values.ndim - 2
     if axis < 0:

@@ -17,6 +17,7 @@ from relook.cli import (
     reproduce,
     simulate,
     tour,
+    train,
 )
 from relook.errors import RelookError
 
@@ -37,6 +38,7 @@ app.command(rich_help_panel=PREPARE)(datasets.datasets)
 app.command(rich_help_panel=PREPARE)(noise.noise)
 app.command(rich_help_panel=PREPARE)(doctor.doctor)
 app.command(rich_help_panel=RANK)(rank.rank)
+app.command(rich_help_panel=RANK)(train.train)
 app.command(rich_help_panel=PLAN)(simulate.simulate)
 app.command(rich_help_panel=PLAN)(reproduce.reproduce)
 app.command(rich_help_panel=PLAN)(demo.demo)
