@@ -12,21 +12,38 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from relook import first_model, selectors
+from relook import first_model, networks, selectors
 from relook.calibration import Calibration
 from relook.errors import BadInput
+from relook.heads import Taken, taking, targets
+from relook.networks import NOTHING_KEPT, Kept
 from relook.sources import LabelTable, counted, listed, whole
+from relook.train import files
 from relook.types import Dataset, FloatArray, IntArray, Labels, Posteriors
-from relook.whole import drafted
+
+FOLDS = 5
+"""Parts that items are left out by, where nothing else is said."""
+
+TAKEN = Taken()
+"""Each item by the label that stands."""
 
 
 class Settings(msgspec.Struct, frozen=True, eq=False):
-    """What every method is told: folds, how often they are cut anew, the seed, and embeddings of the items, if any."""
+    """What every method is told: folds, how often they are cut anew, the seed, and embeddings of the items, if any.
 
-    folds: int = 5
+    `taken` says how labels become targets. The rest is for networks: a recipe, else our own of the method; the device;
+    a folder that keeps what a training has reached; and networks to go on from. Without `folds` a recipe has its own.
+    """
+
+    folds: int | None = None
     repeats: int = 1
     seed: int = 0
     embeddings: tuple[FloatArray, ...] | None = None
+    taken: Taken = TAKEN
+    recipe: str | None = None
+    device: str = "cpu"
+    folder: str | None = None
+    kept: Kept = NOTHING_KEPT
 
 
 Method = Callable[[Dataset, Labels, Settings], Posteriors]
@@ -86,13 +103,9 @@ def write(posteriors: Posteriors, dataset: Dataset, *, path: Path) -> None:
         raise BadInput(f"{path}: an npz file to write to was needed, but {path.suffix or 'no suffix'} came; rename it")
     if not path.absolute().parent.is_dir():
         raise BadInput(f"{path}: a folder to write the posteriors to was needed; make {path.parent} first")
-    values = posteriors.values if posteriors.models > 1 else posteriors.values[0]
     names = tuple(dataset.ids)
     ids = np.array([int(name) for name in names]) if _short(names) else np.array(names)
-    with drafted(path) as part, part.open("wb") as file:
-        np.savez_compressed(
-            file, posteriors=values.astype(np.float16), labels=dataset.given.label().astype(np.int64), ids=ids
-        )
+    files.write(path, posteriors.values, given=dataset.given.label(), ids=ids)
 
 
 def _short(names: tuple[str, ...]) -> bool:
@@ -124,12 +137,29 @@ def _as_classes(table: LabelTable, dataset: Dataset) -> IntArray:
 
 def _of_selector(name: str) -> Method:
     def fitted(dataset: Dataset, labels: Labels, settings: Settings) -> Posteriors:
-        selector = selectors.named(name, folds=settings.folds, repeats=settings.repeats)
+        if settings.recipe is not None:
+            raise BadInput(f"method {name}: a recipe belongs to networks, but {settings.recipe} came; leave it out")
+        selector = selectors.named(name, folds=settings.folds or FOLDS, repeats=settings.repeats)
         known = msgspec.structs.replace(dataset, given=labels)
-        return first_model.predicted(known, embeddings=settings.embeddings, selector=selector, seed=settings.seed)
+        taken = selector if settings.taken == TAKEN else taking(selector, settings.taken)
+        return first_model.predicted(known, embeddings=settings.embeddings, selector=taken, seed=settings.seed)
 
     return fitted
 
 
-METHODS: Mapping[str, Method] = MappingProxyType({name: _of_selector(name) for name in selectors.SELECTORS})
+def _of_networks(name: str) -> Method:
+    def trained_so(dataset: Dataset, labels: Labels, settings: Settings) -> Posteriors:
+        run = networks.Settings(
+            recipe=settings.recipe or name, folds=settings.folds, device=settings.device, folder=settings.folder
+        )
+        _, masses = targets(labels, settings.taken)
+        known = msgspec.structs.replace(dataset, given=labels)
+        return networks.posteriors(known, masses, settings=run, seed=settings.seed, kept=settings.kept)
+
+    return trained_so
+
+
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {name: _of_selector(name) for name in selectors.SELECTORS} | {name: _of_networks(name) for name in networks.METHODS}
+)
 """The methods by name."""

@@ -11,18 +11,19 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from relook import heads
 from relook.errors import BadInput, MissingExtra
 from relook.types import Dataset, FloatArray, Posteriors
 
 if TYPE_CHECKING:
-    from relook.train.recipe import Made, Recipe
+    from relook.train.recipe import Recipe
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How networks are trained: by a recipe, over so many folds (0: in sample; None: as the recipe has it), on a device.
+    """How networks are trained: by a recipe, over so many folds, on a device.
 
-    `folder` keeps what a training has reached, so that one that was stopped goes on; `kept` holds the networks of the
-    training before and its own, for one that starts warm.
+    With 0 folds items are predicted in sample, with None as the recipe has it. `folder` keeps what a training has
+    reached, so that one that was stopped goes on.
     """
 
     recipe: str
@@ -36,6 +37,13 @@ class Kept(msgspec.Struct, frozen=True):
 
     last: Path | None = None
     own: Path | None = None
+
+
+NOTHING_KEPT = Kept()
+"""Every training begins anew, and leaves nothing."""
+
+METHODS = ("vanilla", "coteaching", "elr", "dropout", "ssl", "ssl-linear", "ssl-finetune", "ssl-coteaching")
+"""Methods that train networks; each has recipes of its name."""
 
 
 def check_torch(what: str) -> None:
@@ -57,27 +65,21 @@ def recipe_of(settings: Settings) -> Recipe:
 
 
 def posteriors(
-    dataset: Dataset, masses: FloatArray, *, settings: Settings, seed: int = 0, kept: Kept | None = None
+    dataset: Dataset, masses: FloatArray, *, settings: Settings, seed: int = 0, kept: Kept = NOTHING_KEPT
 ) -> Posteriors:
     """Return what a recipe makes of a data set's images, when each item counts for each class as its masses say."""
     found = recipe_of(settings)
     from relook.train.loop import Place
     from relook.train.parts import Shelf, Work
-    from relook.train.recipe import Known, made
+    from relook.train.recipe import Known, described, made
 
     images = pixels(dataset)
     place = Place(settings.device, None if settings.folder is None else Path(settings.folder))
-    shelf = Shelf() if kept is None else Shelf(kept.last, kept.own)
-    work = Work(_tensor(images), seed=seed, place=place, shelf=shelf)
-    return told(made(found, Known(work.images, masses, dataset.groups), work=work), found)
-
-
-def told(made: Made, recipe: Recipe) -> Posteriors:
-    """Return what was made as posteriors, which say the recipe and its folds."""
-    from relook.train.recipe import described
-
-    about = {"selector": described(recipe), "folds": recipe.folds, "in_sample": made.in_sample}
-    return Posteriors(made.values, in_sample=made.in_sample, about=about)
+    work = Work(_tensor(images), seed=seed, place=place, shelf=Shelf(kept.last, kept.own))
+    told = made(found, Known(work.images, masses, dataset.groups), work=work)
+    if told.in_sample:
+        return heads.told_in_sample(told.values, dataset.given, selector=described(found))
+    return heads.told(told.values, dataset.given, selector=described(found), groups=dataset.groups, seed=seed)
 
 
 def pixels(dataset: Dataset) -> NDArray[np.uint8]:
@@ -101,12 +103,10 @@ def stacked(images: Sequence[Any], *, where: str) -> NDArray[np.uint8]:
     for item in range(len(images)):
         image = np.asarray(images[item])
         if image.shape != first.shape:
-            raise BadInput(
-                f"{where}: images of one size were needed, but item 0 is {_size(first)} and item {item} {_size(image)}; "
-                "bring them to one size"
-            )
+            came = f"item 0 is {_size(first)} and item {item} {_size(image)}"
+            raise BadInput(f"{where}: images of one size were needed, but {came}; bring them to one size")
         if image.dtype != np.uint8:
-            raise BadInput(f"{where}: images of bytes were needed, but item {item} is {image.dtype}; save it with 8 bits")
+            raise BadInput(f"{where}: images of bytes were needed, but item {item} is {image.dtype}; save 8 bits")
         block[item] = _channels_first(image)
     return block
 

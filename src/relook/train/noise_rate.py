@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from relook.errors import BadInput
 
 SUREST = 0.2
-"""The share of each predicted class that counts: the items that the model is surest of, for there it is seldom wrong."""
+"""The share of each predicted class that counts: where the model is surest, for there it is seldom wrong."""
 
 MOST = 0.5
 """No more is ever taken to be wrong: where most labels were, nothing could be learnt from them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -38,6 +38,9 @@ from relook.train.vanilla import Vanilla
 QUICK = Schedule(epochs=10, batch=128, rate=0.05, warmup=1, short="kept")
 """A pace that says roughly what images show."""
 
+SIMCLR = SimClr()
+"""SimCLR as it is."""
+
 CELLS = 2**25
 """Similarities that are held at a time, 32 bits each."""
 
@@ -51,14 +54,14 @@ SEEN = ("seen.mean", "seen.deviation")
 class Encoder:
     """A network that learns from images without labels, in so many copies that differ by their seeds."""
 
-    method: Any = SimClr()
+    method: Any = SIMCLR
     schedule: Schedule = SCHEDULE
     copies: int = 1
 
 
 @dataclass(frozen=True)
 class Shelf:
-    """Where networks are kept for later trainings: those of the last one to go on from, and where to leave one's own."""
+    """Where networks are kept: those of the last training, to go on from, and the folder to leave one's own in."""
 
     last: Path | None = None
     own: Path | None = None
@@ -181,8 +184,9 @@ class Knn:
         shares = torch.from_numpy(np.ascontiguousarray(masses[voters], np.float32))
         heard, electorate = min(self.neighbours, len(voters)), directions[voters].T
         rows = []
-        for part in torch.from_numpy(asked).split(max(1, CELLS // len(voters))):
-            alike, near = (directions[part] @ electorate).topk(heard, dim=1)
+        step = max(1, CELLS // len(voters))
+        for low in range(0, len(asked), step):
+            alike, near = (directions[asked[low : low + step]] @ electorate).topk(heard, dim=1)
             weights = ((alike - 1) / self.temperature).exp()
             rows.append(torch.einsum("nk,nkc->nc", weights, shares[near]))
         votes = torch.cat(rows) + self.smoothing * shares.sum(0) / shares.sum()
@@ -206,7 +210,7 @@ class Heads:
         table = work.table(self.encoders)
 
         def of(head: Head) -> Learn:
-            def learn(masses: FloatArray, asked: IntArray, name: str) -> FloatArray:
+            def learn(masses: FloatArray, asked: IntArray, _name: str) -> FloatArray:
                 return head.said(table, masses, asked=asked)[np.newaxis]
 
             return learn

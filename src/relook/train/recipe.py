@@ -66,7 +66,7 @@ class Made(NamedTuple):
 
     values: FloatArray
     in_sample: bool
-    fold_of: IntArray | None
+    fold_of: IntArray | None = None
 
 
 def made(recipe: Recipe, known: Known, *, work: Work) -> Made:
@@ -75,12 +75,10 @@ def made(recipe: Recipe, known: Known, *, work: Work) -> Made:
     learn = _on_items(recipe.learner(work), known)
     masses = np.ascontiguousarray(known.masses, np.float32)
     if not recipe.folds:
-        return Made(in_sample(learn, masses), True, None)
+        return Made(in_sample(learn, masses), in_sample=True)
     cuts = [_cut(recipe, known, work=work, repeat=repeat) for repeat in range(recipe.repeats)]
-    values = [
-        out_of_sample(_named(learn, repeat), masses, fold_of=fold) for repeat, fold in enumerate(cuts)
-    ]
-    return Made(np.mean(values, axis=0), False, cuts[0])
+    values = [out_of_sample(_named(learn, repeat), masses, fold_of=fold) for repeat, fold in enumerate(cuts)]
+    return Made(np.mean(values, axis=0), in_sample=False, fold_of=cuts[0])
 
 
 def described(value: Any) -> Any:

@@ -31,7 +31,5 @@ def recipe(name: str) -> Recipe:
     known = name if name in RECIPES else f"{name}/relook"
     if known not in RECIPES:
         near = difflib.get_close_matches(name, RECIPES, 3, cutoff=0.0)
-        raise BadInput(
-            f"recipe: a name that is known was needed, but {name!r} came; near it are {', '.join(near)}"
-        )
+        raise BadInput(f"recipe: a name that is known was needed, but {name!r} came; near it are {', '.join(near)}")
     return RECIPES[known]

@@ -94,9 +94,7 @@ def _looked(times: int) -> Looks:
 RECIPES = (
     _recipe(
         "vanilla",
-        Network(
-            Vanilla(shape=RESNET110, features="unit", views=(CODE,)), PACE, looks=_looked(1), renewed=RENEWED
-        ),
+        Network(Vanilla(shape=RESNET110, features="unit", views=(CODE,)), PACE, looks=_looked(1), renewed=RENEWED),
     ),
     _recipe(
         "vanilla-224",

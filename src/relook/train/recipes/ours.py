@@ -23,9 +23,7 @@ CROPPED = View(crop=(0.6, 1.0), grey=0.0)
 PACE = Schedule(epochs=60, batch=128, rate=0.1, momentum=0.9, nesterov=True, decay=5e-4, warmup=3, short="kept")
 """Sixty epochs along a cosine: five folds of it cost two trainings of the paper's."""
 
-PACE_224 = Schedule(
-    epochs=60, batch=32, rate=1e-4, optimizer="adam", decay=1e-4, warmup=3, short="kept", balance=1.0
-)
+PACE_224 = Schedule(epochs=60, batch=32, rate=1e-4, optimizer="adam", decay=1e-4, warmup=3, short="kept", balance=1.0)
 
 RENEWED = replace(PACE, epochs=20, rate=0.01, warmup=0)
 RENEWED_224 = replace(PACE_224, epochs=20, rate=1e-5, warmup=0)
