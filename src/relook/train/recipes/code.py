@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from relook.train.byol import Byol
+from relook.train.coteaching import CoTeaching
+from relook.train.elr import Elr
+from relook.train.linear import Linear
 from relook.train.nets import Shape, released
 from relook.train.parts import Encoder, Network
 from relook.train.predict import Looks
@@ -83,35 +86,63 @@ BYOL_224 = Encoder(
 )
 
 
+HEAD = replace(PACE, epochs=120, rate=0.01, decay=1e-3, drops=(90,), encoder=0.0)
+
+TUNED_224 = replace(SLOW, epochs=100, rate=1e-6)
+
+_SMALL = Network(Vanilla(), PACE, looks=Looks(drawn=1, view=CODE), renewed=RENEWED)
+_LARGE = Network(Vanilla(), SLOW, looks=Looks(drawn=1, view=RADIOGRAPH), renewed=RENEWED_224)
+"""One look at an image, which is drawn as in training: so the released code predicts."""
+
+
 def _recipe(method: str, network: Network) -> Recipe:
     return Recipe(f"{method}/code", (network,), CONFIGS, folds=0)
 
 
-def _looked(times: int) -> Looks:
-    return Looks(drawn=times, view=CODE)
-
-
 RECIPES = (
+    _recipe("vanilla", replace(_SMALL, method=Vanilla(shape=RESNET110, features="unit", views=(CODE,)))),
+    _recipe("vanilla-224", replace(_LARGE, method=Vanilla(shape=LARGE, views=(RADIOGRAPH,)))),
     _recipe(
-        "vanilla",
-        Network(Vanilla(shape=RESNET110, features="unit", views=(CODE,)), PACE, looks=_looked(1), renewed=RENEWED),
-    ),
-    _recipe(
-        "vanilla-224",
-        Network(
-            Vanilla(shape=LARGE, views=(RADIOGRAPH,)),
-            SLOW,
-            looks=Looks(drawn=1, view=RADIOGRAPH),
-            renewed=RENEWED_224,
+        "coteaching",
+        replace(
+            _SMALL,
+            method=CoTeaching(0.28, warmup=25, gradual=1, shape=RESNET110, features="unit", views=(CODE,)),
         ),
     ),
     _recipe(
+        "coteaching-224",
+        replace(_LARGE, method=CoTeaching(0.15, warmup=20, gradual=1, shape=LARGE, views=(RADIOGRAPH,))),
+    ),
+    _recipe(
+        "elr",
+        replace(_SMALL, method=Elr(memory=0.9, strength=3.0, shape=RESNET110, features="unit", views=(CODE,))),
+    ),
+    _recipe(
         "dropout",
+        replace(
+            _SMALL,
+            method=Vanilla(shape=RESNET110, features="unit", dropout=0.5, passes=10, views=(CODE,)),
+        ),
+    ),
+    _recipe(
+        "ssl-linear",
         Network(
-            Vanilla(shape=RESNET110, features="unit", dropout=0.5, passes=10, views=(CODE,)),
-            PACE,
-            looks=_looked(1),
-            renewed=RENEWED,
+            Linear(dropout=0.2, smoothing=0.1, penalty=0.3, bound=10.0, views=(CODE_HEAD,)),
+            HEAD,
+            BYOL,
+            looks=Looks(drawn=10, view=CODE_HEAD),
+            renewed=replace(HEAD, epochs=20, rate=0.0025, drops=()),
+        ),
+    ),
+    _recipe(
+        "ssl-coteaching-224",
+        replace(
+            _LARGE,
+            method=CoTeaching(0.15, warmup=10, gradual=1, shape=LARGE, views=(RADIOGRAPH,)),
+            schedule=TUNED_224,
+            start=BYOL_224,
+            looks=Looks(drawn=10, view=RADIOGRAPH),
+            renewed=replace(RENEWED_224, rate=1e-5),
         ),
     ),
 )

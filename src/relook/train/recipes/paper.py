@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from relook.train.byol import Byol
+from relook.train.coteaching import CoTeaching
+from relook.train.elr import Elr
+from relook.train.linear import Linear
 from relook.train.nets import RESNET50, Shape
 from relook.train.parts import Encoder, Network
 from relook.train.recipe import Recipe
-from relook.train.recipes.views import FLIPPED, RADIOGRAPH, SIMCLR, TEXT, cxr
+from relook.train.recipes.views import CODE_HEAD, FLIPPED, RADIOGRAPH, SIMCLR, TEXT, cxr
 from relook.train.schedule import Schedule
 from relook.train.vanilla import Vanilla
 
@@ -42,17 +47,7 @@ SLOW = Schedule(
 )
 """150 epochs of Adam at 1e-5; the rarer class is drawn more often."""
 
-TUNED = Schedule(
-    epochs=100,
-    batch=32,
-    rate=1e-6,
-    optimizer="adam",
-    decay=1e-4,
-    warmup=0,
-    shape="steps",
-    short="kept",
-    balance=1.0,
-)
+TUNED = replace(SLOW, epochs=100, rate=1e-6)
 """100 epochs at 1e-6 from a network that has learnt already."""
 
 BYOL = Encoder(
@@ -70,6 +65,16 @@ BYOL_224 = Encoder(
 """BYOL on radiographs, 4,800 at a time; rate and optimiser are those of the small images, for the text gives none."""
 
 
+HEAD = replace(PACE, epochs=120, rate=0.01, decay=1e-3, drops=(90,), encoder=0.0)
+"""120 epochs of a linear layer with decay 1e-3; its rate is that of the released code, for the text gives none."""
+
+HEAD_224 = replace(SLOW, epochs=100, rate=1e-4, drops=(10,), encoder=0.0)
+"""100 epochs of a linear layer at 1e-4, a tenth of it after ten epochs."""
+
+EXPECTED = 0.0
+"""The share that co-teaching drops is the expected noise rate: it is estimated."""
+
+
 def _recipe(method: str, network: Network, source: str = NOTE) -> Recipe:
     return Recipe(f"{method}/paper", (network,), source, folds=0)
 
@@ -78,8 +83,44 @@ RECIPES = (
     _recipe("vanilla", Network(Vanilla(shape=RESNET50, smoothing=0.1, views=(TEXT,)), PACE)),
     _recipe("vanilla-224", Network(Vanilla(shape=LARGE, views=(RADIOGRAPH,)), SLOW)),
     _recipe(
+        "coteaching",
+        Network(
+            CoTeaching(EXPECTED, warmup=10, gradual=1, shape=RESNET50, smoothing=0.1, views=(TEXT,)),
+            PACE,
+            noise="estimated",
+        ),
+    ),
+    _recipe(
+        "coteaching-224",
+        Network(CoTeaching(EXPECTED, warmup=20, gradual=1, shape=LARGE, views=(RADIOGRAPH,)), SLOW, noise="estimated"),
+    ),
+    _recipe(
+        "elr",
+        Network(Elr(memory=0.7, strength=3.0, shape=RESNET50, views=(TEXT,)), PACE),
+        f"{NOTE}, with the memory and strength of Liu et al. 2020, whom the text cites",
+    ),
+    _recipe(
         "dropout",
         Network(Vanilla(shape=RESNET50, smoothing=0.1, dropout=0.5, passes=10, views=(TEXT,)), PACE),
         f"{NOTE}; dropout and passes are those of the released code, for the text gives none",
+    ),
+    _recipe(
+        "ssl-linear",
+        Network(Linear(dropout=0.0, smoothing=0.1, penalty=0.0, squash=20.0, views=(CODE_HEAD,)), HEAD, BYOL),
+        f"{NOTE}; rate, batch and images of the head are those of the released code, for the text gives none",
+    ),
+    _recipe(
+        "ssl-linear-224",
+        Network(Linear(dropout=0.0, smoothing=0.1, penalty=0.0, squash=10.0, views=(FLIPPED,)), HEAD_224, BYOL_224),
+    ),
+    _recipe("ssl-finetune-224", Network(Vanilla(shape=LARGE, views=(RADIOGRAPH,)), TUNED, BYOL_224)),
+    _recipe(
+        "ssl-coteaching-224",
+        Network(
+            CoTeaching(EXPECTED, warmup=10, gradual=1, shape=LARGE, views=(RADIOGRAPH,)),
+            TUNED,
+            BYOL_224,
+            noise="estimated",
+        ),
     ),
 )

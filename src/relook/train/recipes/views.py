@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relook.train.augment import PLAIN, View
+from relook.train.augment import View
 
 FLIPPED = View(crop=(1.0, 1.0), ratio=1.0, flip=0.5, colour=0.0, grey=0.0)
 """Mirrored or not: what the paper leaves for a linear head on radiographs."""
@@ -45,6 +45,3 @@ def cxr(*, elastic: float, noise: float, gamma: tuple[float, float] = (1.0, 1.0)
         erased=0.5,
         hole=(0.15, 0.4),
     )
-
-
-__all__ = ["BOLTS", "CODE", "CODE_HEAD", "FLIPPED", "PLAIN", "RADIOGRAPH", "SIMCLR", "TEXT", "cxr"]
