@@ -8,25 +8,43 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from relook.train.learners import Batch, Facts
+from relook.train.augment import View
+from relook.train.learners import Facts
 from relook.train.nets import Shape
+
+ONE_VIEW = (View(crop=(0.6, 1.0), grey=0.0),)
+"""How images are drawn to learn labels, where nothing else is asked for."""
 
 
 class Classifier(nn.Module):
-    """Features of an encoder, perhaps of unit length, some of them dropped, and a linear layer to logits."""
+    """Features of an encoder, perhaps of unit length, some of them dropped, and a linear layer to logits.
+
+    Where `squash` is above 0 no logit is larger.
+    """
 
     def __init__(
-        self, facts: Facts, shape: Shape, *, dropout: float = 0.0, features: Literal["plain", "unit"] = "plain"
+        self,
+        facts: Facts,
+        shape: Shape,
+        *,
+        dropout: float = 0.0,
+        features: Literal["plain", "unit"] = "plain",
+        squash: float = 0.0,
     ) -> None:
         super().__init__()
         self.encoder = facts.begun(shape)
-        self.dropout, self.features = dropout, features
+        self.dropout, self.features, self.squash = dropout, features, squash
         self.last = nn.Linear(self.encoder.features, facts.classes)
         nn.init.zeros_(self.last.bias)
 
     def forward(self, images: Tensor) -> Tensor:
         """Return logits, n x C."""
-        return self.last(functional.dropout(self.described(images), self.dropout, self.training))
+        return self.logits(functional.dropout(self.described(images), self.dropout, self.training))
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Return the logits of features, n x C."""
+        found = self.last(features)
+        return bounded(found, self.squash) if self.squash else found
 
     def described(self, images: Tensor) -> Tensor:
         """Return the features that the linear layer reads, n x D."""
@@ -37,7 +55,12 @@ class Classifier(nn.Module):
         """Return probabilities of passes with dropout (one without, where `count` is 0), M x n x C."""
         found = self.described(images)
         drawn = [functional.dropout(found, self.dropout) for _ in range(count)] or [found]
-        return torch.stack([self.last(each).float().softmax(1) for each in drawn])
+        return torch.stack([self.logits(each).float().softmax(1) for each in drawn])
+
+
+def bounded(logits: Tensor, bound: float) -> Tensor:
+    """Return logits squashed to what lies between -bound and bound, small ones hardly changed."""
+    return bound * (logits / bound).tanh()
 
 
 def smoothed(target: Tensor, share: float) -> Tensor:
@@ -54,6 +77,6 @@ def cross_entropies(logits: Tensor, target: Tensor) -> Tensor:
     return -(target * logits.float().log_softmax(1)).sum(1)
 
 
-def weighted(losses: Tensor, batch: Batch) -> Tensor:
-    """Return the mean loss of a batch, each item counted by its weight."""
-    return (losses * batch.weight).sum() / batch.weight.sum()
+def weighted(losses: Tensor, weight: Tensor) -> Tensor:
+    """Return the mean loss, each item counted by its weight."""
+    return (losses * weight).sum() / weight.sum()

@@ -12,7 +12,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from relook.train.augment import View
-from relook.train.classifier import Classifier, cross_entropies, smoothed, weighted
+from relook.train.classifier import ONE_VIEW, Classifier, cross_entropies, smoothed, weighted
 from relook.train.learners import Batch, Facts
 from relook.train.nets import RESNET18, Shape
 
@@ -30,7 +30,7 @@ class Vanilla:
     dropout: float = 0.0
     passes: int = 0
     features: Literal["plain", "unit"] = "plain"
-    views: tuple[View] = (View(crop=(0.6, 1.0), grey=0.0),)
+    views: tuple[View] = ONE_VIEW
 
     def network(self, facts: Facts) -> Plain:
         """Return an untrained network."""
@@ -53,7 +53,7 @@ class Plain(nn.Module):
     def loss(self, views: tuple[Tensor, ...], batch: Batch) -> Tensor:
         """Return the mean cross-entropy with the targets."""
         target = smoothed(batch.target, self.settings.smoothing)
-        return weighted(cross_entropies(self.classifier(views[0]), target), batch)
+        return weighted(cross_entropies(self.classifier(views[0]), target), batch.weight)
 
     def follow(self, done: float) -> None:
         """Do nothing: a step is all there is to do."""
