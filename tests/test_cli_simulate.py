@@ -230,13 +230,13 @@ def test_options_of_the_simulation_change_what_comes(run: Run, arrays: Path, wor
 
 def test_embeddings_are_fitted_out_of_sample_and_kept(run: Run, arrays: Path) -> None:
     from relook import Labels
-    from relook.selectors.logistic import cross_fitted
+    from relook.selectors import FULL, named
 
     words = (*OWN, "--embeddings", "embeddings.npy", "--policy", "paper", "--answers", "40", "--seeds", "2")
     said = run(*words, "--to", "r")
-    assert "Class probabilities: logistic regression" in said.out
+    assert "Class probabilities: fitted as by relook rank" in said.out
     (kept,) = (arrays / "r").glob("posteriors-*.npy")
-    fitted = cross_fitted(np.load("embeddings.npy"), Labels(np.load("labels.npy"), 4))
+    fitted = named(FULL)(np.load("embeddings.npy"), Labels(np.load("labels.npy"), 4))
     assert np.array_equal(np.load(kept), fitted.values)
     np.save("q.npy", fitted.values[0])
     run(*OWN, "--probabilities", "q.npy", "--policy", "paper", "--answers", "40", "--seeds", "2", "--to", "q")

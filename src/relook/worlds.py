@@ -182,7 +182,12 @@ def _posteriors(path: str | None, dataset: Dataset, *, option: str) -> Posterior
 
 def _trained(path: Path, dataset: Dataset) -> np.ndarray | None:
     """Return the rows of the items in a file that `relook train` wrote, or None where it is another file."""
-    if path.suffix.lower() != ".npz" or not {"posteriors", "ids"} <= set(npfiles.parts(path)):
+    try:
+        held = set(npfiles.parts(path)) if path.suffix.lower() == ".npz" else set[str]()
+    except BadInput:
+        # What is wrong with it is said where it is read as any file.
+        return None
+    if not {"posteriors", "ids"} <= held:
         return None
     table = arrays.probabilities(path)
     place = {name: row for row, name in enumerate(table.ids or ())}

@@ -81,11 +81,9 @@ def simulate(
     study = prepared(_grid(options, config))
     at = to or Path("runs") / study.hash()[:8]
     check_folder(study, at=at)
-    study = fitted(study, at=at)
     if any(case.fit is not None for case in study.cases):
-        show.say(
-            "Class probabilities: those that relook rank would fit to the features and given labels, out of sample."
-        )
+        show.say("Class probabilities: fitted as by relook rank to the features and given labels, out of sample.")
+    study = fitted(study, at=at)
     for rule, word in check(study).items():
         show.say(f"{rule} looks at one row at a time: {word}.")
     runs = _played(study, at=at, engine=engine)

@@ -63,16 +63,16 @@ class Knn(msgspec.Struct, frozen=True):
                 "knn: labelled items of two groups were needed, one to vote for the other, but all are of one; "
                 "leave the groups out, or label items of another"
             )
-        table, common = _directions(tables), shares[voters].mean(0)
+        table, common = _directions(tables), _common(shares, own=own)
         values = np.empty((len(labels), labels.classes))
         step = max(1, CELLS // len(voters))
         with heads.threads(table.size * len(voters)):
             electorate = np.ascontiguousarray(table[voters].T)
             for low in range(0, len(labels), step):
-                alike = table[low : low + step] @ electorate
-                mine = own[low : low + step]
-                alike[(mine[:, np.newaxis] == own[voters]) & (mine[:, np.newaxis] >= 0)] = -np.inf
-                values[low : low + step] = self._votes(alike, shares[voters]) + self.smoothing * common
+                asked = slice(low, low + step)
+                alike, mine = table[asked] @ electorate, own[asked, np.newaxis]
+                alike[(mine == own[voters]) & (mine >= 0)] = -np.inf
+                values[asked] = self._votes(alike, shares[voters]) + self.smoothing * common[asked]
         return values / values.sum(1, keepdims=True)
 
     def _votes(self, alike: FloatArray, shares: FloatArray) -> FloatArray:
@@ -81,6 +81,16 @@ class Knn(msgspec.Struct, frozen=True):
         weights = np.exp((np.take_along_axis(alike, voters, 1) - 1) / self.temperature)
         votes: FloatArray = np.einsum("nk,nkc->nc", weights, shares[voters])
         return votes
+
+
+def _common(shares: FloatArray, *, own: IntArray) -> FloatArray:
+    """Return how common each class is among the items that may vote for an item, N x C."""
+    total = np.broadcast_to(shares.sum(0, dtype=np.float64), shares.shape)
+    if own[0] >= 0:
+        held = np.zeros((int(own.max()) + 1, shares.shape[1]))
+        np.add.at(held, own, shares)
+        total = np.maximum(total - held[own], 0)
+    return total / total.sum(1, keepdims=True)
 
 
 def _directions(tables: Sequence[FloatArray]) -> FloatArray:

@@ -48,6 +48,7 @@ class Lda(msgspec.Struct, frozen=True):
         """Return the posteriors; items of one group are predicted by models that saw none of them."""
         table = _compact(features, items=len(labels))
         target, shares = heads.targets(labels, self.targets)
+        heads.check_classes(target)
         cuts = heads.cuts(target, folds=self.folds, repeats=self.repeats, groups=groups, seed=seed)
         with heads.threads(table.size * table.shape[1]):
             fits = (self._fit(table, shares, fold_of=fold_of) for fold_of in cuts)
