@@ -108,7 +108,7 @@ def test_in_sample_sees_every_label_and_needs_two_classes() -> None:
 
     masses = np.eye(2)[[0, 1, 1]]
     assert in_sample(learn, masses).tolist() == [masses.tolist()]
-    with pytest.raises(BadInput, match="there is nothing to tell apart in sample"):
+    with pytest.raises(BadInput, match="labels of two classes were needed in sample"):
         in_sample(learn, np.eye(2)[[1, 1]])
 
 

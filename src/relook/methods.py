@@ -32,7 +32,8 @@ class Settings(msgspec.Struct, frozen=True, eq=False):
     """What every method is told: folds, how often they are cut anew, the seed, and embeddings of the items, if any.
 
     `taken` says how labels become targets. The rest is for networks: a recipe, else our own of the method; the device;
-    a folder that keeps what a training has reached; and networks to go on from. Without `folds` a recipe has its own.
+    a folder that keeps what a training has reached; further images without labels, and the folder of data they lie in;
+    and networks to go on from. Without `folds` a recipe has its own.
     """
 
     folds: int | None = None
@@ -43,6 +44,8 @@ class Settings(msgspec.Struct, frozen=True, eq=False):
     recipe: str | None = None
     device: str = "cpu"
     folder: str | None = None
+    unlabelled: str | None = None
+    data: str | None = None
     kept: Kept = NOTHING_KEPT
 
 
@@ -65,7 +68,8 @@ def sentence(found: Posteriors) -> str:
     """Return in words what posteriors were made from, and how well they fit the given labels."""
     if "features" in found.about:
         return first_model.sentence(found)
-    return Calibration(**found.about["calibration"]).sentence() if "calibration" in found.about else ""
+    told = networks.sentence(found)
+    return f"{told} {Calibration(**found.about['calibration']).sentence()}" if "calibration" in found.about else told
 
 
 def relabelled(dataset: Dataset, table: LabelTable) -> Dataset:
@@ -139,7 +143,9 @@ def _of_selector(name: str) -> Method:
     def fitted(dataset: Dataset, labels: Labels, settings: Settings) -> Posteriors:
         if settings.recipe is not None:
             raise BadInput(f"method {name}: a recipe belongs to networks, but {settings.recipe} came; leave it out")
-        selector = selectors.named(name, folds=settings.folds or FOLDS, repeats=settings.repeats)
+        selector = selectors.named(
+            name, folds=FOLDS if settings.folds is None else settings.folds, repeats=settings.repeats
+        )
         known = msgspec.structs.replace(dataset, given=labels)
         taken = selector if settings.taken == TAKEN else taking(selector, settings.taken)
         return first_model.predicted(known, embeddings=settings.embeddings, selector=taken, seed=settings.seed)
@@ -150,7 +156,12 @@ def _of_selector(name: str) -> Method:
 def _of_networks(name: str) -> Method:
     def trained_so(dataset: Dataset, labels: Labels, settings: Settings) -> Posteriors:
         run = networks.Settings(
-            recipe=settings.recipe or name, folds=settings.folds, device=settings.device, folder=settings.folder
+            recipe=settings.recipe or name,
+            folds=settings.folds,
+            device=settings.device,
+            folder=settings.folder,
+            unlabelled=settings.unlabelled,
+            data=settings.data,
         )
         _, masses = targets(labels, settings.taken)
         known = msgspec.structs.replace(dataset, given=labels)

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from relook import heads
 from relook.errors import BadInput, MissingExtra
+from relook.sources import counted
 from relook.types import Dataset, FloatArray, Posteriors
+from relook.unlabelled import further
 
 if TYPE_CHECKING:
     from relook.train.recipe import Recipe
@@ -23,13 +25,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How networks are trained: by a recipe, over so many folds, on a device.
 
     With 0 folds items are predicted in sample, with None as the recipe has it. `folder` keeps what a training has
-    reached, so that one that was stopped goes on.
+    reached, so that one that was stopped goes on. `unlabelled` names further images to learn from without labels
+    (`relook.unlabelled`), which may lie in the folder `data`.
     """
 
     recipe: str
     folds: int | None = None
     device: str = "cpu"
     folder: str | None = None
+    unlabelled: str | None = None
+    data: str | None = None
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -74,12 +79,35 @@ def posteriors(
     from relook.train.recipe import Known, described, made
 
     images = pixels(dataset)
+    more = further(_unlabelled(settings, found, dataset), dataset, folder=settings.data)
+    if more:
+        images = np.concatenate([images, stacked([dataset.images[0], *more], where="unlabelled images")[1:]])  # type: ignore[index]
     place = Place(settings.device, None if settings.folder is None else Path(settings.folder))
     work = Work(_tensor(images), seed=seed, place=place, shelf=Shelf(kept.last, kept.own))
     told = made(found, Known(work.images, masses, dataset.groups), work=work)
     if told.in_sample:
         return heads.told_in_sample(told.values, dataset.given, selector=described(found))
     return heads.told(told.values, dataset.given, selector=described(found), groups=dataset.groups, seed=seed)
+
+
+def sentence(found: Posteriors) -> str:
+    """Return in words what a recipe's posteriors were made by.
+
+    >>> sentence(Posteriors([[0.5, 0.5]], about={"selector": {"name": "tiny", "folds": 2}}))
+    'Out of sample, 2 folds: recipe tiny, 1 model.'
+    """
+    recipe = found.about["selector"]
+    models = counted(found.models, "model")
+    if found.in_sample:
+        return f"In sample, as the models saw these very labels: recipe {recipe['name']}, {models}."
+    return f"Out of sample, {recipe['folds']} folds: recipe {recipe['name']}, {models}."
+
+
+def _unlabelled(settings: Settings, recipe: Recipe, dataset: Dataset) -> str:
+    """Return the name of further images: those asked for, else those that a recipe of CIFAR-10 was chosen with."""
+    if settings.unlabelled is not None:
+        return settings.unlabelled
+    return recipe.unlabelled if dataset.name.startswith("cifar10h") else ""
 
 
 def pixels(dataset: Dataset) -> NDArray[np.uint8]:

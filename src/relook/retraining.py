@@ -24,8 +24,8 @@ from relook.whole import drafted
 LAST = "last.json"
 """The file of a folder of networks that names those of the last training that ended."""
 
-SETTINGS = ("folds", "repeats", "recipe", "device", "folder")
-"""What `settings` of a training may hold: how often items are left out, and for networks recipe, device and folder."""
+SETTINGS = ("folds", "repeats", "recipe", "device", "folder", "unlabelled", "data")
+"""What `settings` of a training may hold: what `relook.methods.Settings` tells every method, and networks."""
 
 
 class Training(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -71,7 +71,7 @@ def in_sample(learn: Learn, masses: FloatArray) -> FloatArray:
     seen = masses.sum(0) > 0
     if seen.sum() < 2:
         raise BadInput(
-            f"training: labels of two classes were needed, but {int(seen.sum())} came; there is nothing to tell apart in sample"
+            f"training: labels of two classes were needed in sample, but {int(seen.sum())} came; label items of another"
         )
     return learn(masses, np.arange(len(masses)), WHOLE)
 

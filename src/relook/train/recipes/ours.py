@@ -55,9 +55,8 @@ TUNED_224 = replace(PACE_224, encoder=0.3)
 """The encoder learns too, at a third of the rate."""
 
 TINY = Shape(blocks=(1, 1), channels=8)
-TINY_SIMCLR = Encoder(
-    SimClr(shape=TINY, hidden=32, size=16), Schedule(epochs=3, batch=128, rate=0.1, warmup=1)
-)
+TINY_PACE = replace(QUICK, epochs=4)
+TINY_SIMCLR = Encoder(SimClr(shape=TINY, hidden=32, size=16), Schedule(epochs=3, batch=128, rate=0.1, warmup=1))
 """To see that things work: seconds of a laptop."""
 
 HEADS = (Lda(shrinkage=0.1), Knn(neighbours=30, temperature=0.1))
@@ -101,7 +100,7 @@ RECIPES = (
     _large("ssl-coteaching", Network(_TWO_224, TUNED_224, SIMCLR_224, noise="estimated")),
     Recipe("ssl/relook", (Heads((SIMCLR,), HEADS),), OURS, joined="mean"),
     Recipe("ssl-224/relook", (Heads((SIMCLR_224,), HEADS),), OURS, joined="mean"),
-    Recipe("tiny", (Network(Vanilla(shape=TINY, views=(PLAIN,)), QUICK, renewed=QUICK),), OURS, folds=2),
+    Recipe("tiny", (Network(Vanilla(shape=TINY, views=(PLAIN,)), TINY_PACE, renewed=TINY_PACE),), OURS, folds=2),
     Recipe("tiny-ssl", (Heads((TINY_SIMCLR,), HEADS),), OURS, folds=2, joined="mean"),
     _cifar("ssl10k", replace(SIMCLR, copies=2), unlabelled="cifar10:test"),
     _cifar("ssl60k", replace(SIMCLR, copies=2), unlabelled="cifar10"),
