@@ -12,6 +12,7 @@ from relook.train.recipe import Recipe, described
 from relook.train.recipes import RECIPES, WHOSE, recipe
 from relook.train.simclr import SimClr
 from relook.train.vanilla import Vanilla
+from tests import recipe_table
 
 # method, network's blocks and kind, epochs, batch, rate, optimiser, decay, drops
 SUPERVISED = {
@@ -203,3 +204,7 @@ def test_a_recipe_is_told_as_json_with_the_kinds_of_its_parts() -> None:
     assert told["parts"][0]["method"]["kind"] == "CoTeaching"
     assert told["parts"][0]["method"]["shape"]["blocks"] == [3, 4, 6, 3]
     assert isinstance(recipe("all"), Recipe)
+
+
+def test_the_table_of_recipes_is_current() -> None:
+    assert recipe_table.PAGE.read_text("utf-8") == recipe_table.page(), "docs/recipe-table.md is stale: run `make docs`"
