@@ -12,7 +12,7 @@ from PIL import Image, ImageOps
 from scipy import ndimage
 
 from relook.train import tones, warps
-from relook.train.augment import PLAIN, Chosen, View, applied, chosen, drawn
+from relook.train.augment import PLAIN, Chosen, View, applied, chosen, drawn, taken
 from relook.train.histograms import equalised, stretched
 
 COUNT, HEIGHT, WIDTH = 7, 24, 30
@@ -192,7 +192,7 @@ class TestDrawn:
         torch.manual_seed(0)
         many = torch.zeros(4000, 1, 10, 20, dtype=torch.uint8)
         view = View(rotation=30, shift=0.1, shear=15, gamma=(0.5, 1.5), noise=0.05, erased=0.5, hole=(0.1, 0.2))
-        found = chosen(many, view)
+        found = chosen(many.shape, view, device=many.device)
         assert found.affine is not None
         for values, most in zip(found.affine, (math.pi / 6, 0.1, 0.1, math.pi / 12), strict=True):
             assert 0.98 * most < float(values.abs().max()) <= most
@@ -212,7 +212,7 @@ class TestDrawn:
 
     def test_a_share_is_bent(self) -> None:
         torch.manual_seed(0)
-        found = chosen(torch.zeros(400, 1, 8, 8, dtype=torch.uint8), View(elastic=0.3))
+        found = chosen((400, 1, 8, 8), View(elastic=0.3), device=torch.device("cpu"))
         assert found.bend is not None
         assert float((found.bend.abs().amax((1, 2, 3)) > 0).float().mean()) == pytest.approx(0.3, abs=0.06)
 
@@ -232,6 +232,12 @@ class TestDrawn:
         images = torch.randint(0, 256, (40, 3, 32, 32), dtype=torch.uint8)
         torch.manual_seed(7)
         assert float(drawn(images, View(solarised=0.2)).double().sum()) == pytest.approx(60255.62676, abs=0.01)
+
+    def test_some_of_the_images_have_the_same_views(self, images: torch.Tensor) -> None:
+        torch.manual_seed(0)
+        numbers = chosen(images.shape, RADIOGRAPH, device=images.device)
+        some = applied(images[2:5], taken(numbers, slice(2, 5)))
+        assert torch.allclose(some, applied(images, numbers)[2:5], atol=1e-6)
 
     def test_one_graph_holds_a_whole_view(self, images: torch.Tensor) -> None:
         whole = torch.compile(drawn, backend="eager", fullgraph=True)

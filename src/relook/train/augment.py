@@ -7,8 +7,9 @@ Images come as bytes, N x channels x H x W, and leave as floats with mean 0 and 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -86,10 +87,20 @@ class Statistics:
 
 
 def statistics(images: Tensor) -> Statistics:
-    """Return the mean and deviation of each channel of a whole set."""
-    channels = images.flatten(2).transpose(0, 1).flatten(1)
-    parts = [(part.float() / 255) for part in channels]
-    return Statistics(tuple(float(part.mean()) for part in parts), tuple(float(part.std()) for part in parts))
+    """Return the mean and deviation of each channel of a whole set, from how often each brightness occurs."""
+    parts = [_moments(images[:, channel]) for channel in range(images.shape[1])]
+    return Statistics(tuple(mean for mean, _ in parts), tuple(deviation for _, deviation in parts))
+
+
+def _moments(plane: Tensor) -> tuple[float, float]:
+    rows = max(1, 2**24 // max(1, plane[0].numel()))
+    counts = torch.zeros(256, dtype=torch.long)
+    for start in range(0, len(plane), rows):
+        counts += torch.bincount(plane[start : start + rows].flatten(), minlength=256).cpu()
+    levels = torch.arange(256, dtype=torch.float64) / 255
+    total = float(counts.sum())
+    mean = float((levels * counts).sum()) / total
+    return mean, math.sqrt(float((counts * (levels - mean) ** 2).sum()) / max(1.0, total - 1))
 
 
 def normalised(images: Tensor, seen: Statistics) -> Tensor:
@@ -100,7 +111,7 @@ def normalised(images: Tensor, seen: Statistics) -> Tensor:
 
 def drawn(images: Tensor, view: View) -> Tensor:
     """Return one random view of each image, as shares of brightness."""
-    return applied(images, chosen(images, view), beyond=view.beyond)
+    return applied(images, chosen(images.shape, view, device=images.device), beyond=view.beyond)
 
 
 def applied(images: Tensor, numbers: Chosen, *, beyond: str = "reflection") -> Tensor:
@@ -121,24 +132,38 @@ def applied(images: Tensor, numbers: Chosen, *, beyond: str = "reflection") -> T
     return shown if numbers.hole is None else tones.erased(shown, numbers.hole)
 
 
-def chosen(images: Tensor, view: View) -> Chosen:
-    """Return the numbers of one view of each image, drawn from torch's own chance."""
-    count, device = len(images), images.device
+def chosen(shape: Sequence[int], view: View, *, device: torch.device) -> Chosen:
+    """Return the numbers of one view of each of N x channels x H x W images, drawn from torch's own chance."""
+    count = shape[0]
     crop = _crop(count, view, device=device)
-    colours = _colours(images, view) if view.colour or view.grey else None
-    blur = _blur(images, view) if view.blurred else None
-    solarised = _chance(images, view.solarised) if view.solarised else None
+    colours = _colours(shape, view, device=device) if view.colour or view.grey else None
+    blur = _blur(count, view, device=device) if view.blurred else None
+    solarised = _chance(count, view.solarised, device=device) if view.solarised else None
     return Chosen(
         crop=crop,
         colours=colours,
         blur=blur,
         solarised=solarised,
         affine=_affine(count, view, device=device) if view.rotation or view.shift or view.shear else None,
-        bend=_bend(images, view) if view.elastic else None,
-        gamma=_between(view.gamma, count, device=device).view(-1, 1, 1, 1) if view.gamma != (1, 1) else None,
-        noise=view.noise * torch.randn(images.shape, device=device) if view.noise else None,
+        bend=_bend(shape, view, device=device) if view.elastic else None,
+        gamma=_column(_between(view.gamma, count, device=device)) if view.gamma != (1.0, 1.0) else None,
+        noise=view.noise * torch.randn(tuple(shape), device=device) if view.noise else None,
         hole=_hole(count, view, device=device) if view.erased else None,
     )
+
+
+def taken(numbers: Any, part: slice) -> Any:
+    """Return the numbers of some of the images, for one view or a tuple of views.
+
+    >>> taken(chosen((4, 3, 8, 8), PLAIN, device=torch.device("cpu")), slice(1, 3)).crop.width
+    tensor([1., 1.])
+    """
+    if numbers is None:
+        return None
+    if isinstance(numbers, Tensor):
+        return numbers[part]
+    parts = [taken(each, part) for each in numbers]
+    return type(numbers)(*parts) if hasattr(numbers, "_fields") else tuple(parts)
 
 
 def _crop(count: int, view: View, *, device: torch.device) -> warps.Crop:
@@ -149,15 +174,15 @@ def _crop(count: int, view: View, *, device: torch.device) -> warps.Crop:
     return warps.Crop((area.sqrt() * sides).clamp(max=1), (area.sqrt() / sides).clamp(max=1), across, down, mirrored)
 
 
-def _colours(images: Tensor, view: View) -> tones.Colours:
-    count, device = len(images), images.device
+def _colours(shape: Sequence[int], view: View, *, device: torch.device) -> tones.Colours:
+    count = shape[0]
 
     def factor(spread: float) -> Tensor:
         return 1 + spread * (2 * torch.rand(count, 1, 1, device=device) - 1)
 
     on = (torch.rand(count, 1, 1, device=device) < view.colour).float()
     saturation = turn = None
-    if images.shape[1] == 3:
+    if shape[1] == 3:
         saturation = 1 + on * (factor(view.saturation) - 1)
         saturation = saturation * (torch.rand(count, 1, 1, device=device) >= view.grey)
         turn = on * view.hue * (factor(1.0) - 1)
@@ -165,9 +190,9 @@ def _colours(images: Tensor, view: View) -> tones.Colours:
     return tones.Colours(brightness, contrast, saturation, turn)
 
 
-def _blur(images: Tensor, view: View) -> Tensor:
-    on = _chance(images, view.blurred)
-    return torch.where(on, _between(view.sigma, len(images), device=images.device).view(-1, 1, 1, 1), tones.NONE)
+def _blur(count: int, view: View, *, device: torch.device) -> Tensor:
+    on = _chance(count, view.blurred, device=device)
+    return torch.where(on, _column(_between(view.sigma, count, device=device)), tones.NONE)
 
 
 def _affine(count: int, view: View, *, device: torch.device) -> warps.Affine:
@@ -178,11 +203,11 @@ def _affine(count: int, view: View, *, device: torch.device) -> warps.Affine:
     return warps.Affine(angle, across, down, lean)
 
 
-def _bend(images: Tensor, view: View) -> Tensor:
+def _bend(shape: Sequence[int], view: View, *, device: torch.device) -> Tensor:
     """Return by how many pixels each pixel is looked up elsewhere, N x 2 x H x W: across and down."""
-    noise = 2 * torch.rand(len(images), 2, *images.shape[2:], device=images.device) - 1
+    noise = 2 * torch.rand(shape[0], 2, *shape[2:], device=device) - 1
     strength, smoothness = view.bend
-    return warps.smoothed(noise, smoothness) * strength * _chance(images, view.elastic)
+    return warps.smoothed(noise, smoothness) * strength * _chance(shape[0], view.elastic, device=device)
 
 
 def _hole(count: int, view: View, *, device: torch.device) -> Tensor:
@@ -200,5 +225,9 @@ def _between(ends: tuple[float, float], count: int, *, device: torch.device) -> 
     return torch.empty(count, device=device).uniform_(*ends)
 
 
-def _chance(images: Tensor, share: float) -> Tensor:
-    return torch.rand(len(images), 1, 1, 1, device=images.device) < share
+def _chance(count: int, share: float, *, device: torch.device) -> Tensor:
+    return _column(torch.rand(count, device=device)) < share
+
+
+def _column(values: Tensor) -> Tensor:
+    return values.view(-1, 1, 1, 1)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from relook.errors import BadInput
 from relook.train.augment import Statistics
+from relook.train.learners import Method
 from relook.train.schedule import Schedule
 
 
@@ -67,7 +68,7 @@ class Material:
         return _hash([*self.tensors(), *start])
 
 
-def check(found: Material, schedule: Schedule, *, device: str) -> None:
+def check(found: Material, schedule: Schedule) -> None:
     """Refuse what cannot be learnt from."""
     images = found.images
     if images.dtype != torch.uint8 or images.ndim != 4:
@@ -75,8 +76,6 @@ def check(found: Material, schedule: Schedule, *, device: str) -> None:
             f"training: N x channels x H x W bytes were needed, but {images.dtype} of shape {tuple(images.shape)} "
             "came; stack images of one size"
         )
-    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
-        raise BadInput(f"training: a graphics card was needed for {device}, but none is there; take the device cpu")
     if found.targets is not None:
         _check_targets(found.targets, len(images))
     if found.weights is not None:
@@ -89,10 +88,10 @@ def check(found: Material, schedule: Schedule, *, device: str) -> None:
         )
 
 
-def check_labels(learner: Any, found: Material) -> None:
-    """Refuse a method that learns from labels where there are none."""
-    if hasattr(learner, "predict") and found.targets is None:
-        raise BadInput(f"training: {type(learner).__name__} needs targets, but none came; hand in shares, N x C")
+def check_labels(found: Material, method: Method) -> None:
+    """Refuse a method that learns from labels, one view of each image, where there are none."""
+    if len(method.views) == 1 and found.targets is None:
+        raise BadInput(f"training: {type(method).__name__} needs targets, but none came; hand in shares, N x C")
 
 
 def _check_targets(targets: Tensor, count: int) -> None:
