@@ -21,8 +21,10 @@ def test_is_what_the_definitions_say() -> None:
 
 def test_the_unlabelled_count_for_nothing() -> None:
     p = np.array([[0.9, 0.1], [0.5, 0.5], [0.2, 0.8]])
-    assert calibration(Posteriors(p), Labels([0, -1, 1], 2)) == calibration(Posteriors(p[[0, 2]]), Labels([0, 1], 2))
-    assert calibration(Posteriors(p), Labels([-1, -1, -1], 2)).items == 0
+    assert calibration(Posteriors(p), Labels(np.array([0, -1, 1]), 2)) == calibration(
+        Posteriors(p[[0, 2]]), Labels(np.array([0, 1]), 2)
+    )
+    assert calibration(Posteriors(p), Labels(np.array([-1, -1, -1]), 2)).items == 0
 
 
 def test_error_is_small_where_probabilities_hold_and_large_where_they_boast() -> None:
@@ -35,10 +37,10 @@ def test_error_is_small_where_probabilities_hold_and_large_where_they_boast() ->
 
 
 def test_a_certain_mistake_is_no_infinity() -> None:
-    found = calibration(Posteriors(np.array([[1.0, 0.0]])), Labels([1], 2))
+    found = calibration(Posteriors(np.array([[1.0, 0.0]])), Labels(np.array([1]), 2))
     assert found.log_loss == pytest.approx(-np.log(LEAST))
 
 
 def test_several_models_count_by_their_mean() -> None:
     models = np.array([[[1.0, 0.0]], [[0.2, 0.8]]])
-    assert calibration(Posteriors(models), Labels([0], 2)).log_loss == pytest.approx(-np.log(0.6))
+    assert calibration(Posteriors(models), Labels(np.array([0]), 2)).log_loss == pytest.approx(-np.log(0.6))

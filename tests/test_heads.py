@@ -115,7 +115,7 @@ class TestEverySelector:
     )
     def test_bad_input_is_one_sentence(self, name: str, features: FloatArray, given: list[int], message: str) -> None:
         with pytest.raises(BadInput, match=message):
-            named(name)(features, Labels(given, 2))
+            named(name)(features, Labels(np.array(given), 2))
 
     def test_a_class_of_one_item(self, name: str) -> None:
         features, labels = clouds(30)
@@ -129,7 +129,7 @@ class TestEverySelector:
 @pytest.mark.parametrize("name", ["logistic", "lda", "average"])
 def test_fewer_items_than_folds(name: str) -> None:
     with pytest.raises(BadInput, match="a labelled item for each of 5 was needed, but 4 came; take fewer folds"):
-        named(name)(np.arange(4.0)[:, np.newaxis], Labels([0, 1, 0, 1], 2))
+        named(name)(np.arange(4.0)[:, np.newaxis], Labels(np.array([0, 1, 0, 1]), 2))
 
 
 class TestInSample:
@@ -145,7 +145,9 @@ class TestInSample:
         assert "calibration" not in found.about
 
     def test_an_average_with_one_in_it_is_marked(self) -> None:
-        def by_heart(features: FloatArray, labels: Labels, *, groups: Sequence[str] | None, seed: int) -> Posteriors:
+        def by_heart(
+            features: heads.Features, labels: Labels, *, groups: Sequence[str] | None = None, seed: int = 0
+        ) -> Posteriors:
             return Lda().in_sample(features, labels)
 
         features, labels = clouds()
@@ -181,7 +183,7 @@ class TestVotes:
     def test_shares_of_answers_come_out(self, hard: heads.Selector, soft: heads.Selector) -> None:
         """Nothing tells the items apart, and each has two votes of three for class 0."""
         features = np.random.default_rng(0).normal(size=(300, 3))
-        labels = Labels([[2, 1, 0]] * 290 + [[0, 3, 0]] * 5 + [[0, 0, 3]] * 5, 3)
+        labels = Labels(np.array([[2, 1, 0]] * 290 + [[0, 3, 0]] * 5 + [[0, 0, 3]] * 5), 3)
         said = soft(features, labels).mean().mean(0)
         assert abs(said[0] - 0.64) < 0.04
         assert hard(features, labels).mean().mean(0)[0] > 0.9

@@ -55,6 +55,8 @@ def test_a_record_comes_back_from_json_and_names_what_is_wrong() -> None:
         Training(method="logistics")
     with pytest.raises(BadInput, match=r"settings of folds, repeats, recipe.*but 'fold' came; leave it out"):
         Training(settings={"fold": 3})
+    with pytest.raises(BadInput, match="settings of networks are texts, but Expected"):
+        Training(method="vanilla", settings={"device": 3})
     with pytest.raises(BadInput, match="its keys are method, settings, targets"):
         trainer({"weight": 3})
     with pytest.raises(BadInput, match=r"an answered item must count more than 0 times, but 0.0 came"):

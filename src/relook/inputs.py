@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from relook import first_model
 from relook.alignment import Matched, Matching, matched
 from relook.datasets import arrays, table
@@ -65,8 +67,15 @@ def of_set(
 def of_set_and_file(found: Imported, path: Path, *, split: str | None = None) -> Matched:
     """Return an imported set, or one split of it, with the probabilities of a file, as `relook train` writes it."""
     dataset, table = found.dataset(split), probabilities(path)
+    if table.classes != len(dataset.classes):
+        raise BadInput(
+            f"{path}: a column for each of the {len(dataset.classes)} classes of {found.folder} was needed, but "
+            f"{table.classes} came; train on this set"
+        )
+    if table.names is None:
+        table = msgspec.structs.replace(table, names=dataset.classes)
     given = LabelTable(str(found.folder), dataset.given.given, names=dataset.classes, ids=dataset.ids)
-    return matched(given, table, matching=Matching(dataset.classes if table.names is None else None, "refuse"))
+    return matched(given, table)
 
 
 def _with(found: Imported, dataset: Dataset, posteriors: Posteriors, *, how: str) -> Matched:

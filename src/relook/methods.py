@@ -31,21 +31,18 @@ TAKEN = Taken()
 class Settings(msgspec.Struct, frozen=True, eq=False):
     """What every method is told: folds, how often they are cut anew, the seed, and embeddings of the items, if any.
 
-    `taken` says how labels become targets. The rest is for networks: a recipe, else our own of the method; the device;
-    a folder that keeps what a training has reached; further images without labels, and the folder of data they lie in;
-    and networks to go on from. Without `folds` a recipe has its own.
+    `texts` says what describes texts: their own pieces of words, or minilm, a network that has read much English.
+    `taken` says how labels become targets, `network` how networks are trained, and `kept` where those lie that are gone
+    on from. Without `folds` a recipe has its own.
     """
 
     folds: int | None = None
     repeats: int = 1
     seed: int = 0
     embeddings: tuple[FloatArray, ...] | None = None
+    texts: str = "pieces"
     taken: Taken = TAKEN
-    recipe: str | None = None
-    device: str = "cpu"
-    folder: str | None = None
-    unlabelled: str | None = None
-    data: str | None = None
+    network: networks.Settings = networks.PLAIN
     kept: Kept = NOTHING_KEPT
 
 
@@ -103,13 +100,18 @@ def write(posteriors: Posteriors, dataset: Dataset, *, path: Path) -> None:
 
     `relook rank` and `relook simulate` read it with `--probabilities`, joined by the ids.
     """
+    check_target(path)
+    names = tuple(dataset.ids)
+    ids = np.array([int(name) for name in names]) if _short(names) else np.array(names)
+    files.write(path, posteriors.values, given=dataset.given.label(), ids=ids)
+
+
+def check_target(path: Path) -> None:
+    """Refuse a file that posteriors cannot be written to, before work is spent on them."""
     if path.suffix.lower() != ".npz":
         raise BadInput(f"{path}: an npz file to write to was needed, but {path.suffix or 'no suffix'} came; rename it")
     if not path.absolute().parent.is_dir():
         raise BadInput(f"{path}: a folder to write the posteriors to was needed; make {path.parent} first")
-    names = tuple(dataset.ids)
-    ids = np.array([int(name) for name in names]) if _short(names) else np.array(names)
-    files.write(path, posteriors.values, given=dataset.given.label(), ids=ids)
 
 
 def _short(names: tuple[str, ...]) -> bool:
@@ -141,29 +143,36 @@ def _as_classes(table: LabelTable, dataset: Dataset) -> IntArray:
 
 def _of_selector(name: str) -> Method:
     def fitted(dataset: Dataset, labels: Labels, settings: Settings) -> Posteriors:
-        if settings.recipe is not None:
-            raise BadInput(f"method {name}: a recipe belongs to networks, but {settings.recipe} came; leave it out")
-        selector = selectors.named(
-            name, folds=FOLDS if settings.folds is None else settings.folds, repeats=settings.repeats
-        )
-        known = msgspec.structs.replace(dataset, given=labels)
+        if settings.network.recipe is not None:
+            came = settings.network.recipe
+            raise BadInput(f"method {name}: a recipe belongs to networks, but {came} came; leave it out")
+        folds = FOLDS if settings.folds is None else settings.folds
+        selector = selectors.named(name, folds=folds, repeats=settings.repeats)
         taken = selector if settings.taken == TAKEN else taking(selector, settings.taken)
-        return first_model.predicted(known, embeddings=settings.embeddings, selector=taken, seed=settings.seed)
+        known, tables = msgspec.structs.replace(dataset, given=labels), _with_texts(dataset, settings)
+        return first_model.predicted(known, embeddings=tables, selector=taken, seed=settings.seed)
 
     return fitted
 
 
+def _with_texts(dataset: Dataset, settings: Settings) -> tuple[FloatArray, ...] | None:
+    """Return the embeddings, with one of the texts by minilm where that is asked for."""
+    if settings.texts == "pieces":
+        return settings.embeddings
+    if settings.texts != "minilm":
+        raise BadInput(f"texts: pieces or minilm was needed, but {settings.texts!r} came; check the spelling")
+    if dataset.texts is None:
+        raise BadInput(f"{dataset.name}: texts were needed for minilm, but the set has none; leave --texts out")
+    from relook.selectors.minilm import embedded
+
+    return (*(settings.embeddings or ()), embedded(dataset.texts))
+
+
 def _of_networks(name: str) -> Method:
     def trained_so(dataset: Dataset, labels: Labels, settings: Settings) -> Posteriors:
-        run = networks.Settings(
-            recipe=settings.recipe or name,
-            folds=settings.folds,
-            device=settings.device,
-            folder=settings.folder,
-            unlabelled=settings.unlabelled,
-            data=settings.data,
-        )
         _, masses = targets(labels, settings.taken)
+        recipe = settings.network.recipe or name
+        run = msgspec.structs.replace(settings.network, recipe=recipe, folds=settings.folds)
         known = msgspec.structs.replace(dataset, given=labels)
         return networks.posteriors(known, masses, settings=run, seed=settings.seed, kept=settings.kept)
 

@@ -29,12 +29,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     (`relook.unlabelled`), which may lie in the folder `data`.
     """
 
-    recipe: str
+    recipe: str | None = None
     folds: int | None = None
     device: str = "cpu"
     folder: str | None = None
     unlabelled: str | None = None
     data: str | None = None
+
+
+PLAIN = Settings()
+"""Our own recipe of a method, on the processor."""
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -62,10 +66,11 @@ def check_torch(what: str) -> None:
 
 def recipe_of(settings: Settings) -> Recipe:
     """Return the recipe that settings name, over as many folds as they say."""
-    check_torch(f"recipe {settings.recipe}")
+    name = settings.recipe or ""
+    check_torch(f"recipe {name}")
     from relook.train.recipes import recipe
 
-    found = recipe(settings.recipe)
+    found = recipe(name)
     return found if settings.folds is None else dataclasses.replace(found, folds=settings.folds)
 
 

@@ -13,10 +13,9 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from relook import methods
+from relook import methods, networks
 from relook.errors import BadInput
 from relook.heads import Taken
-from relook.networks import METHODS as NETWORKS
 from relook.networks import NOTHING_KEPT, Kept
 from relook.types import Dataset, Labels, Posteriors, fingerprint
 from relook.whole import drafted
@@ -24,7 +23,10 @@ from relook.whole import drafted
 LAST = "last.json"
 """The file of a folder of networks that names those of the last training that ended."""
 
-SETTINGS = ("folds", "repeats", "recipe", "device", "folder", "unlabelled", "data")
+NETWORK_SETTINGS = ("recipe", "device", "folder", "unlabelled", "data")
+"""Settings of networks alone."""
+
+SETTINGS = ("folds", "repeats", "texts", *NETWORK_SETTINGS)
 """What `settings` of a training may hold: what `relook.methods.Settings` tells every method, and networks."""
 
 
@@ -57,7 +59,8 @@ class Training(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 known = ", ".join(SETTINGS)
                 raise BadInput(f"training: settings of {known} were needed, but {key!r} came; leave it out")
         self.taken()
-        if self.start == "warm" and (self.method not in NETWORKS or self.keeps is None):
+        self.network()
+        if self.start == "warm" and (self.method not in networks.METHODS or self.keeps is None):
             raise BadInput(
                 "training: a warm start needs networks and a folder that keeps them, but "
                 f"{self.method} with keeps {self.keeps} came; start anew, or name a folder"
@@ -70,6 +73,14 @@ class Training(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             answered_weight=self.answered_weight,
             learns_from=self.learns_from,
         )
+
+    def network(self) -> networks.Settings:
+        """Return the settings of networks."""
+        told = {key: value for key, value in self.settings.items() if key in NETWORK_SETTINGS}
+        try:
+            return msgspec.convert(told, networks.Settings)
+        except msgspec.ValidationError as error:
+            raise BadInput(f"training: settings of networks are texts, but {error}; mend them") from None
 
 
 class Trainer(msgspec.Struct, frozen=True):
@@ -87,7 +98,10 @@ class Trainer(msgspec.Struct, frozen=True):
         """Return the posteriors of every item; their `about` says what made them."""
         votes = fingerprint(np.ascontiguousarray(labels.counts, np.int64))
         kept = _kept(self.training, votes)
-        settings = methods.Settings(**self.training.settings, seed=seed, taken=self.training.taken(), kept=kept)
+        told = {key: value for key, value in self.training.settings.items() if key not in NETWORK_SETTINGS}
+        settings = methods.Settings(
+            **told, seed=seed, taken=self.training.taken(), network=self.training.network(), kept=kept
+        )
         known = msgspec.structs.replace(dataset, given=labels)
         found = methods.trained(self.training.method, known, settings=settings)
         if kept.own is not None:

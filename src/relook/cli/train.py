@@ -40,6 +40,9 @@ def train(
     embeddings: Annotated[
         list[Path] | None, _option("N x D, in the items' order: npy. Several are joined.", panel=LEARN)
     ] = None,
+    texts: Annotated[
+        str, _option("What describes texts: pieces of their words, or minilm, a network.", panel=LEARN)
+    ] = "pieces",
     folds: Annotated[
         int | None, _option("Parts that items are left out by; 5, or as the recipe has it; 0: in sample.", panel=LEARN)
     ] = None,
@@ -62,11 +65,12 @@ def train(
     """
     from time import monotonic
 
-    from relook.methods import Settings, relabelled, sentence, trained, write
-    from relook.networks import METHODS as NETWORKS
+    from relook import networks
+    from relook.methods import Settings, check_target, relabelled, sentence, trained, write
 
+    check_target(to)
     method = method or ("ssl" if recipe else "average")
-    if source == "cifar10h" and method in NETWORKS and images is None:
+    if source == "cifar10h" and method in networks.METHODS and images is None:
         from relook.published import data_folder as found_folder
 
         images = str(found_folder(data_folder, what=f"images for {method}"))
@@ -77,18 +81,14 @@ def train(
 
         dataset = relabelled(dataset, read(labels))
     tables = _tables(embeddings, dataset) if embeddings else own
-    kept = None if method not in NETWORKS else str(folder or to.with_name(f"{to.name}.trained"))
-    settings = Settings(
-        folds,
-        repeats,
-        seed,
-        tables,
+    network = networks.Settings(
         recipe=recipe,
         device=device,
-        folder=kept,
+        folder=str(folder or to.with_name(f"{to.name}.trained")),
         unlabelled=unlabelled,
         data=None if data_folder is None else str(data_folder),
     )
+    settings = Settings(folds, repeats, seed, tables, texts, network=network)
     began = monotonic()
     made = trained(method, dataset, settings=settings)
     show.say(f"{dataset.name}: {len(dataset):,} items, {len(dataset.classes)} classes. {sentence(made)}")
