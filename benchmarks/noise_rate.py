@@ -35,7 +35,7 @@ def measured(table: FloatArray, given: IntArray, *, truth: IntArray) -> dict[str
     """Return the true and the estimated share of wrong labels, and how right the head is."""
     masses = np.eye(int(truth.max()) + 1, dtype=np.float32)[given]
 
-    def learn(known: FloatArray, asked: IntArray, _name: str) -> FloatArray:
+    def learn(known: FloatArray, asked: IntArray, *, name: str) -> FloatArray:  # noqa: ARG001
         return Lda().said(table, known, asked=asked)[np.newaxis]
 
     said = out_of_sample(learn, masses, fold_of=fold_of(masses, 5, seed=SEED))[0]

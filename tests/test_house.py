@@ -36,6 +36,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("many_parameters", "relook.train.kernels:slope_sums"): "a kernel takes each tensor and each size by itself",
     ("many_parameters", "relook.train.kernels:slopes_settled"): "a kernel takes each tensor and each size by itself",
     ("many_parameters", "relook.train.kernels:slopes"): "a kernel takes each tensor and each size by itself",
+    ("many_parameters", "relook.retraining:Trainer.__call__"): "the (dataset, labels, seed) of every trainer",
     ("many_parameters", "relook.rng:uniform"): "the (seed, item, n) of the crowd, always said in this order",
     (
         "many_parameters",

@@ -34,7 +34,7 @@ def copies(groups: int = 60, each: int = 4) -> tuple[FloatArray, FloatArray, Int
 
 
 def memory(table: FloatArray) -> Learn:
-    def learn(masses: FloatArray, asked: IntArray, name: str) -> FloatArray:
+    def learn(masses: FloatArray, asked: IntArray, *, name: str) -> FloatArray:
         return Knn(neighbours=1, smoothing=1e-6).said(table, masses, asked=asked)[np.newaxis]
 
     return learn
@@ -57,7 +57,7 @@ def test_nobody_learns_from_the_items_of_the_fold_nor_of_those_without_a_label()
     cut = fold_of(masses, 4, seed=3)
     asked_by: dict[str, IntArray] = {}
 
-    def learn(known: FloatArray, asked: IntArray, name: str) -> FloatArray:
+    def learn(known: FloatArray, asked: IntArray, *, name: str) -> FloatArray:
         asked_by[name] = asked
         assert not known[asked].any(), "an item that is asked for was learnt from"
         np.testing.assert_array_equal(known, only(masses, np.flatnonzero((cut >= 0) & (cut != int(name[-1])))))
@@ -73,7 +73,7 @@ def test_every_model_of_an_ensemble_is_kept_and_trained_once() -> None:
     trained: list[str] = []
 
     def sure_of(label: int) -> Learn:
-        def learn(masses: FloatArray, asked: IntArray, name: str) -> FloatArray:
+        def learn(masses: FloatArray, asked: IntArray, *, name: str) -> FloatArray:
             trained.append(name)
             return np.tile(np.eye(2)[label], (2, len(asked), 1))
 
@@ -84,7 +84,7 @@ def test_every_model_of_an_ensemble_is_kept_and_trained_once() -> None:
     said = out_of_sample(both, masses, fold_of=np.arange(8) // 2 % 2)
     assert said[:, 0].tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
     assert sorted(trained) == ["fold-0/0", "fold-0/1", "fold-1/0", "fold-1/1"]
-    assert averaged(both)(masses, np.arange(3), "x").tolist() == [[[0.5, 0.5]] * 3]
+    assert averaged(both)(masses, np.arange(3), name="x").tolist() == [[[0.5, 0.5]] * 3]
 
 
 def test_self_training_learns_from_what_it_said_and_never_from_a_label_held_out() -> None:
@@ -92,17 +92,17 @@ def test_self_training_learns_from_what_it_said_and_never_from_a_label_held_out(
     masses[2:] = 0
     seen: list[FloatArray] = []
 
-    def learn(known: FloatArray, asked: IntArray, name: str) -> FloatArray:
+    def learn(known: FloatArray, asked: IntArray, *, name: str) -> FloatArray:
         seen.append(known.copy())
         return np.tile([0.25, 0.75], (1, len(asked), 1))
 
-    self_trained(learn, rounds=1, weight=0.5)(masses, np.array([2, 3]), "x")
+    self_trained(learn, rounds=1, weight=0.5)(masses, np.array([2, 3]), name="x")
     np.testing.assert_array_equal(seen[0], masses)
     np.testing.assert_array_equal(seen[1], [[1, 0], [0, 1], [0.125, 0.375], [0.125, 0.375]])
 
 
 def test_in_sample_sees_every_label_and_needs_two_classes() -> None:
-    def learn(known: FloatArray, asked: IntArray, name: str) -> FloatArray:
+    def learn(known: FloatArray, asked: IntArray, *, name: str) -> FloatArray:
         assert name == "whole"
         return known[asked][np.newaxis]
 

@@ -26,7 +26,7 @@ def test_the_estimate_is_close_on_digits(share: float, off: float) -> None:
     given = wrong(digits.target, share)
     masses = np.eye(10)[given]
 
-    def learn(known: np.ndarray, asked: np.ndarray, name: str) -> np.ndarray:
+    def learn(known: np.ndarray, asked: np.ndarray, *, name: str) -> np.ndarray:
         return Lda().said(digits.data, known, asked=asked)[np.newaxis]
 
     said = out_of_sample(learn, masses, fold_of=fold_of(masses, 5, seed=0))[0]

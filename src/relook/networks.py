@@ -84,7 +84,7 @@ def posteriors(
     from relook.train.recipe import Known, described, made
 
     images = pixels(dataset)
-    more = further(_unlabelled(settings, found, dataset), dataset, folder=settings.data)
+    more = further(_unlabelled(settings, found, dataset=dataset), dataset, folder=settings.data)
     if more:
         images = np.concatenate([images, stacked([dataset.images[0], *more], where="unlabelled images")[1:]])  # type: ignore[index]
     place = Place(settings.device, None if settings.folder is None else Path(settings.folder))
@@ -108,7 +108,7 @@ def sentence(found: Posteriors) -> str:
     return f"Out of sample, {recipe['folds']} folds: recipe {recipe['name']}, {models}."
 
 
-def _unlabelled(settings: Settings, recipe: Recipe, dataset: Dataset) -> str:
+def _unlabelled(settings: Settings, recipe: Recipe, *, dataset: Dataset) -> str:
     """Return the name of further images: those asked for, else those that a recipe of CIFAR-10 was chosen with."""
     if settings.unlabelled is not None:
         return settings.unlabelled

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,14 @@ from relook.folds import Fold, cut, out_of_fold
 FloatArray = NDArray[np.floating[Any]]
 IntArray = NDArray[np.integer[Any]]
 
-Learn = Callable[[FloatArray, IntArray, str], FloatArray]
-"""Learns from masses, N x C, and says what some rows are, M x n x C; its name keeps it apart from other trainings."""
+
+class Learn(Protocol):
+    """What learns from masses and says what some rows are."""
+
+    def __call__(self, masses: FloatArray, asked: IntArray, /, *, name: str) -> FloatArray:
+        """Return M x n x C probabilities of rows; the name keeps this training apart from others."""
+        ...
+
 
 WHOLE = "whole"
 """The name of a training on every label."""
@@ -43,7 +49,7 @@ def fold_of(masses: FloatArray, folds: int, *, seed: int, groups: Sequence[str] 
 def out_of_sample(learn: Learn, masses: FloatArray, *, fold_of: IntArray) -> FloatArray:
     """Return what is said of every item by models that saw neither its label nor those of its group, M x N x C.
 
-    >>> def common(masses, asked, name):
+    >>> def common(masses, asked, *, name):
     ...     return np.tile(masses.sum(0) / masses.sum(), (1, len(asked), 1))
     >>> masses = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
     >>> out_of_sample(common, masses, fold_of=np.array([0, 1, 1, 1, -1])).round(2).tolist()
@@ -54,7 +60,7 @@ def out_of_sample(learn: Learn, masses: FloatArray, *, fold_of: IntArray) -> Flo
     def of(model: int) -> Callable[[Fold], FloatArray]:
         def told(fold: Fold) -> FloatArray:
             if fold.number not in said:
-                said[fold.number] = learn(only(masses, fold.train), fold.asked, f"fold-{fold.number}")
+                said[fold.number] = learn(only(masses, fold.train), fold.asked, name=f"fold-{fold.number}")
             return said[fold.number][model]
 
         return told
@@ -73,14 +79,14 @@ def in_sample(learn: Learn, masses: FloatArray) -> FloatArray:
         raise BadInput(
             f"training: labels of two classes were needed in sample, but {int(seen.sum())} came; label items of another"
         )
-    return learn(masses, np.arange(len(masses)), WHOLE)
+    return learn(masses, np.arange(len(masses)), name=WHOLE)
 
 
 def together(parts: Sequence[Learn]) -> Learn:
     """Return a learner whose models are those of all parts: an ensemble across families."""
 
-    def learn(masses: FloatArray, asked: IntArray, name: str) -> FloatArray:
-        return np.concatenate([part(masses, asked, f"{name}/{place}") for place, part in enumerate(parts)])
+    def learn(masses: FloatArray, asked: IntArray, *, name: str) -> FloatArray:
+        return np.concatenate([part(masses, asked, name=f"{name}/{place}") for place, part in enumerate(parts)])
 
     return learn
 
@@ -88,8 +94,8 @@ def together(parts: Sequence[Learn]) -> Learn:
 def averaged(part: Learn) -> Learn:
     """Return a learner that says the mean of what a learner's models say."""
 
-    def learn(masses: FloatArray, asked: IntArray, name: str) -> FloatArray:
-        return part(masses, asked, name).mean(0, keepdims=True)
+    def learn(masses: FloatArray, asked: IntArray, *, name: str) -> FloatArray:
+        return part(masses, asked, name=name).mean(0, keepdims=True)
 
     return learn
 
@@ -101,14 +107,14 @@ def self_trained(part: Learn, *, rounds: int, weight: float) -> Learn:
     from the labels of others alone.
     """
 
-    def learn(masses: FloatArray, asked: IntArray, name: str) -> FloatArray:
+    def learn(masses: FloatArray, asked: IntArray, *, name: str) -> FloatArray:
         free = np.flatnonzero(masses.sum(1) == 0)
         known = masses
         for again in range(rounds if len(free) else 0):
-            said = part(known, free, f"{name}/round-{again}").mean(0)
+            said = part(known, free, name=f"{name}/round-{again}").mean(0)
             known = masses.copy()
             known[free] = weight * said
-        return part(known, asked, f"{name}/last")
+        return part(known, asked, name=f"{name}/last")
 
     return learn
 

@@ -210,7 +210,7 @@ class Heads:
         table = work.table(self.encoders)
 
         def of(head: Head) -> Learn:
-            def learn(masses: FloatArray, asked: IntArray, _name: str) -> FloatArray:
+            def learn(masses: FloatArray, asked: IntArray, *, name: str) -> FloatArray:  # noqa: ARG001
                 return head.said(table, masses, asked=asked)[np.newaxis]
 
             return learn
@@ -240,7 +240,7 @@ class Network:
     def learner(self, work: Work) -> Learn:
         """Return what learns from masses and predicts rows."""
 
-        def learn(masses: FloatArray, asked: IntArray, name: str) -> FloatArray:
+        def learn(masses: FloatArray, asked: IntArray, *, name: str) -> FloatArray:
             ready = self._ready(work, masses, name=name)
             found = (ready._trained(work, masses, name=name, copy=copy) for copy in range(self.copies))
             return np.concatenate([predicted(each, work.images[asked], looks=self.looks).numpy() for each in found])

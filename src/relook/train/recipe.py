@@ -97,15 +97,15 @@ def _on_items(learn: Learn, known: Known) -> Learn:
     """Return a learner that is walked over the items alone; images beyond them have no label."""
     beyond = len(known.images) - len(known.masses)
 
-    def padded(masses: FloatArray, asked: IntArray, name: str) -> FloatArray:
-        return learn(np.pad(masses, ((0, beyond), (0, 0))), asked, name)
+    def padded(masses: FloatArray, asked: IntArray, *, name: str) -> FloatArray:
+        return learn(np.pad(masses, ((0, beyond), (0, 0))), asked, name=name)
 
     return padded
 
 
 def _named(learn: Learn, repeat: int) -> Learn:
-    def named(masses: FloatArray, asked: IntArray, name: str) -> FloatArray:
-        return learn(masses, asked, f"{name}-{repeat}" if repeat else name)
+    def named(masses: FloatArray, asked: IntArray, *, name: str) -> FloatArray:
+        return learn(masses, asked, name=f"{name}-{repeat}" if repeat else name)
 
     return named
 

@@ -75,7 +75,7 @@ EXPECTED = 0.0
 """The share that co-teaching drops is the expected noise rate: it is estimated."""
 
 
-def _recipe(method: str, network: Network, source: str = NOTE) -> Recipe:
+def _recipe(method: str, network: Network, *, source: str = NOTE) -> Recipe:
     return Recipe(f"{method}/paper", (network,), source, folds=0)
 
 
@@ -97,17 +97,17 @@ RECIPES = (
     _recipe(
         "elr",
         Network(Elr(memory=0.7, strength=3.0, shape=RESNET50, views=(TEXT,)), PACE),
-        f"{NOTE}, with the memory and strength of Liu et al. 2020, whom the text cites",
+        source=f"{NOTE}, with the memory and strength of Liu et al. 2020, whom the text cites",
     ),
     _recipe(
         "dropout",
         Network(Vanilla(shape=RESNET50, smoothing=0.1, dropout=0.5, passes=10, views=(TEXT,)), PACE),
-        f"{NOTE}; dropout and passes are those of the released code, for the text gives none",
+        source=f"{NOTE}; dropout and passes are those of the released code, for the text gives none",
     ),
     _recipe(
         "ssl-linear",
         Network(Linear(dropout=0.0, smoothing=0.1, penalty=0.0, squash=20.0, views=(CODE_HEAD,)), HEAD, BYOL),
-        f"{NOTE}; rate, batch and images of the head are those of the released code, for the text gives none",
+        source=f"{NOTE}; rate, batch and images of the head are those of the released code, for the text gives none",
     ),
     _recipe(
         "ssl-linear-224",
