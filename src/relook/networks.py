@@ -81,14 +81,14 @@ def posteriors(
     found = recipe_of(settings)
     from relook.train.loop import Place
     from relook.train.parts import Shelf, Work
-    from relook.train.recipe import Known, described, made
+    from relook.train.recipe import Known, described, made, tensor
 
     images = pixels(dataset)
     more = further(_unlabelled(settings, found, dataset=dataset), dataset, folder=settings.data)
     if more:
         images = np.concatenate([images, stacked([dataset.images[0], *more], where="unlabelled images")[1:]])  # type: ignore[index]
     place = Place(settings.device, None if settings.folder is None else Path(settings.folder))
-    work = Work(_tensor(images), seed=seed, place=place, shelf=Shelf(kept.last, kept.own))
+    work = Work(tensor(images), seed=seed, place=place, shelf=Shelf(kept.last, kept.own))
     told = made(found, Known(work.images, masses, dataset.groups), work=work)
     if told.in_sample:
         return heads.told_in_sample(told.values, dataset.given, selector=described(found))
@@ -139,7 +139,7 @@ def stacked(images: Sequence[Any], *, where: str) -> NDArray[np.uint8]:
             came = f"item 0 is {_size(first)} and item {item} {_size(image)}"
             raise BadInput(f"{where}: images of one size were needed, but {came}; bring them to one size")
         if image.dtype != np.uint8:
-            raise BadInput(f"{where}: images of bytes were needed, but item {item} is {image.dtype}; save 8 bits")
+            raise BadInput(f"{where}: 8 bits a pixel were needed, but item {item} is {image.dtype}; save it so")
         block[item] = _channels_first(image)
     return block
 
@@ -150,9 +150,3 @@ def _channels_first(image: NDArray[Any]) -> NDArray[Any]:
 
 def _size(image: NDArray[Any]) -> str:
     return " x ".join(map(str, image.shape))
-
-
-def _tensor(images: NDArray[np.uint8]) -> Any:
-    import torch
-
-    return torch.from_numpy(images)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from relook.errors import BadInput
@@ -67,6 +69,11 @@ class Made(NamedTuple):
     values: FloatArray
     in_sample: bool
     fold_of: IntArray | None = None
+
+
+def tensor(images: NDArray[np.uint8]) -> Tensor:
+    """Return images as torch takes them."""
+    return torch.from_numpy(images)
 
 
 def made(recipe: Recipe, known: Known, *, work: Work) -> Made:
