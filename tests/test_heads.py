@@ -108,7 +108,7 @@ class TestEverySelector:
             (np.ones((6, 2)), [0] * 6, "two classes were needed to learn from, but all labelled items are of class 0"),
             (np.ones((6, 2)), [-1] * 6, "two classes were needed to learn from, but no item is labelled; label"),
             ((), [0, 1], "one table or several were needed, but an empty tuple came; pass N x D numbers"),
-            (np.full((2, 2), np.nan), [0, 1], "finite numbers were needed, but item 0 holds NaN or an infinity"),
+            (np.full((2, 2), np.nan), [0, 1], "each number must be finite, but item 0 holds NaN or an infinity"),
             ([[1.0], [1.0, 2.0]], [0, 1], "features: rows of one length were needed, but their lengths differ"),
             (np.ones((3, 2)), [0, 1], "features: 2 items have labels, but 3 have features; pass those of the same"),
         ],

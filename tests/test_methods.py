@@ -58,8 +58,11 @@ class TestRelabelled:
                 "a label for each of 60 items of pets was needed, but 4 came",
             ),
             (LabelTable("l", np.zeros(1, int), ids=["x"]), "labels of items of pets were needed, but no id is one of"),
-            (LabelTable("l", np.full(60, 3)), "item 0: a class from 0 to 2 of pets was needed, but 3 came; are these"),
-            (LabelTable("l", np.zeros(60, int), names=("owl",)), "classes of pets were needed .*, but 'owl' is none"),
+            (
+                LabelTable("l", np.full(60, 3)),
+                r"a class from 0 to 2 of pets was needed, but 3 came; are these its labels\?",
+            ),
+            (LabelTable("l", np.zeros(60, int), names=("owl",)), "'owl' is no such name; rename it"),
             (LabelTable("l", np.zeros((60, 2), int)), "one label an item was needed to learn from, but several came"),
         ],
     )

@@ -129,7 +129,7 @@ def test_a_method_takes_it_beside_embeddings(folder: Path, monkeypatch: pytest.M
 
 def test_bad_input_is_one_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ids, labels = ["a", "b"], Labels(np.array([0, 1]), 2)
-    with pytest.raises(BadInput, match="texts were needed for minilm, but the set has none; leave --texts out"):
+    with pytest.raises(BadInput, match="texts were needed for minilm, but the set holds no text; drop --texts"):
         trained("lda", Dataset("d", ("x", "y"), ids, labels), settings=Settings(texts="minilm"))
     with pytest.raises(BadInput, match="texts: pieces or minilm was needed, but 'bert' came; check the spelling"):
         trained("lda", Dataset("d", ("x", "y"), ids, labels), settings=Settings(texts="bert"))

@@ -164,7 +164,7 @@ FEATURES, LABELS = np.arange(12.0).reshape(6, 2), Labels(np.array([0, 1, 0, 1, 0
         ),
         (
             lambda: cross_fitted(FEATURES / 0.0, LABELS),
-            "finite numbers were needed, but item 0 holds NaN",
+            "each number must be finite, but item 0 holds NaN",
         ),
         (lambda: cross_fitted(FEATURES, LABELS, folds=7), "a labelled item for each of 7 was needed, but 6 came; take"),
         (

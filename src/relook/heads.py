@@ -201,7 +201,7 @@ def _checked(features: FloatArray, *, items: int) -> FloatArray:
     finite = np.isfinite(table).all(1)
     if not finite.all():
         row = int((~finite).argmax())
-        raise BadInput(f"features: finite numbers were needed, but item {row} holds NaN or an infinity; embed it again")
+        raise BadInput(f"features: each number must be finite, but item {row} holds NaN or an infinity; embed it again")
     return table
 
 

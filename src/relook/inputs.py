@@ -55,13 +55,13 @@ def of_set(
     dataset = found.dataset(split)
     posteriors = None if selector is not None else first_model.came_along(found, split)
     if posteriors is not None:
-        return _with(found, dataset, posteriors, how="The probabilities came along with the set.")
+        return _with(found, dataset, posteriors=posteriors, how="The probabilities came along with the set.")
     described = first_model.features(dataset, embeddings=found.vectors("embeddings", split), seed=seed)
     if first is not None:
         early = first_model.fitted_to(dataset, described, selector=named(FIRST), seed=seed)
-        first(_with(found, dataset, early, how=first_model.sentence(early)))
+        first(_with(found, dataset, posteriors=early, how=first_model.sentence(early)))
     posteriors = first_model.fitted_to(dataset, described, selector=selector, seed=seed)
-    return _with(found, dataset, posteriors, how=first_model.sentence(posteriors))
+    return _with(found, dataset, posteriors=posteriors, how=first_model.sentence(posteriors))
 
 
 def of_set_and_file(found: Imported, path: Path, *, split: str | None = None) -> Matched:
@@ -78,7 +78,7 @@ def of_set_and_file(found: Imported, path: Path, *, split: str | None = None) ->
     return matched(given, table)
 
 
-def _with(found: Imported, dataset: Dataset, posteriors: Posteriors, *, how: str) -> Matched:
+def _with(found: Imported, dataset: Dataset, *, posteriors: Posteriors, how: str) -> Matched:
     return Matched(
         classes=dataset.classes,
         labels=dataset.given,

@@ -134,8 +134,8 @@ def _as_classes(table: LabelTable, dataset: Dataset) -> IntArray:
     unknown = sorted(set(table.names) - set(dataset.classes))
     if unknown:
         raise BadInput(
-            f"{table.source}: classes of {dataset.name} were needed ({listed(dataset.classes)}), but {unknown[0]!r} is "
-            "none; rename it"
+            f"{table.source}: names of classes of {dataset.name} were needed ({listed(dataset.classes)}), but "
+            f"{unknown[0]!r} is no such name; rename it"
         )
     number_of = np.array([*(dataset.classes.index(name) for name in table.names), -1])
     return number_of[table.given]
@@ -162,7 +162,7 @@ def _with_texts(dataset: Dataset, settings: Settings) -> tuple[FloatArray, ...] 
     if settings.texts != "minilm":
         raise BadInput(f"texts: pieces or minilm was needed, but {settings.texts!r} came; check the spelling")
     if dataset.texts is None:
-        raise BadInput(f"{dataset.name}: texts were needed for minilm, but the set has none; leave --texts out")
+        raise BadInput(f"{dataset.name}: texts were needed for minilm, but the set holds no text; drop --texts")
     from relook.selectors.minilm import embedded
 
     return (*(settings.embeddings or ()), embedded(dataset.texts))

@@ -95,24 +95,26 @@ def _forward(numbers: NDArray[Any], weights: Weights) -> FloatArray:
     """Return the mean of what the last layer says of a text's pieces, of length 1; texts are all of one length."""
     words, places = weights["embeddings.word_embeddings.weight"], weights["embeddings.position_embeddings.weight"]
     first = weights["embeddings.token_type_embeddings.weight"][0]
-    hidden = _normed(words[numbers] + places[: numbers.shape[1]] + first, weights, "embeddings.LayerNorm")
+    hidden = _normed(words[numbers] + places[: numbers.shape[1]] + first, weights, name="embeddings.LayerNorm")
     layers = sum(name.endswith("attention.self.query.bias") for name in weights)
     for layer in range(layers):
         at = f"encoder.layer.{layer}."
-        attended = _dense(_attended(hidden, weights, at), weights, f"{at}attention.output.dense")
-        hidden = _normed(hidden + attended, weights, f"{at}attention.output.LayerNorm")
-        raised = _gelu(_dense(hidden, weights, f"{at}intermediate.dense"))
-        hidden = _normed(hidden + _dense(raised, weights, f"{at}output.dense"), weights, f"{at}output.LayerNorm")
+        attended = _dense(_attended(hidden, weights, at=at), weights, name=f"{at}attention.output.dense")
+        hidden = _normed(hidden + attended, weights, name=f"{at}attention.output.LayerNorm")
+        raised = _gelu(_dense(hidden, weights, name=f"{at}intermediate.dense"))
+        hidden = _normed(
+            hidden + _dense(raised, weights, name=f"{at}output.dense"), weights, name=f"{at}output.LayerNorm"
+        )
     mean = hidden.mean(1)
     made: FloatArray = mean / np.linalg.norm(mean, axis=1, keepdims=True)
     return made
 
 
-def _attended(hidden: FloatArray, weights: Weights, at: str) -> FloatArray:
+def _attended(hidden: FloatArray, weights: Weights, *, at: str) -> FloatArray:
     """Return what each piece takes from the others, head by head."""
     texts, length, width = hidden.shape
     asked, known, told = (
-        _dense(hidden, weights, f"{at}attention.self.{part}")
+        _dense(hidden, weights, name=f"{at}attention.self.{part}")
         .reshape(texts, length, HEADS, width // HEADS)
         .transpose(0, 2, 1, 3)
         for part in ("query", "key", "value")
@@ -123,13 +125,13 @@ def _attended(hidden: FloatArray, weights: Weights, at: str) -> FloatArray:
     return (shares @ told).transpose(0, 2, 1, 3).reshape(texts, length, width)
 
 
-def _dense(values: FloatArray, weights: Weights, name: str) -> FloatArray:
+def _dense(values: FloatArray, weights: Weights, *, name: str) -> FloatArray:
     # As one product of two tables, not one a text.
     made = values.reshape(-1, values.shape[-1]) @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
     return made.reshape(*values.shape[:-1], -1)
 
 
-def _normed(values: FloatArray, weights: Weights, name: str) -> FloatArray:
+def _normed(values: FloatArray, weights: Weights, *, name: str) -> FloatArray:
     centred = values - values.mean(-1, keepdims=True)
     spread = np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(1e-12))
     return centred / spread * weights[f"{name}.weight"] + weights[f"{name}.bias"]
