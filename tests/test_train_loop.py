@@ -198,6 +198,17 @@ class TestStarts:
         assert found.seen == start.seen
         assert predicted(found, noise()).shape == (2, 64, 2)
 
+    def test_an_encoder_with_an_encoder_inside_is_taken_whole(self) -> None:
+        whole: Any = torch.nn.Module()
+        whole.encoder = torch.nn.Linear(1, 1)
+        start = Trained(whole, Statistics((0.5,) * 3, (0.25,) * 3))
+        with pytest.raises(
+            BadInput, match="a module that says how many features it makes was needed, but Linear does not"
+        ):
+            trained(Material(noise(), labels(), start=start), Vanilla(), schedule=SHORT)
+        whole.features = 3
+        assert start.encoder is whole
+
     def test_a_learner_of_the_same_kind_goes_on(self) -> None:
         method = Elr(shape=SMALL)
         first = trained(Material(noise(), labels()), method, schedule=SHORT)

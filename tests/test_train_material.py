@@ -72,6 +72,11 @@ class TestRefusals:
         with pytest.raises(BadInput, match="a graphics card was needed for cuda, but this machine has none; take"):
             attempt(Material(pictures(), LABELS), device="cuda")
 
+    def test_a_network_of_another_shape_to_go_on_from(self) -> None:
+        found = trained(Material(pictures(), hot(np.arange(60) % 4, 4)), Vanilla(shape=TINY), schedule=SHORT)
+        with pytest.raises(BadInput, match="a network of the same shape, classes and items was needed to go on from"):
+            attempt(Material(pictures(), LABELS, start=found))
+
 
 class TestRows:
     def test_rows_without_a_label_or_a_weight_are_not_learnt_from(self) -> None:

@@ -41,7 +41,7 @@ def test_no_more_than_half_is_taken_to_be_wrong_and_no_label_counts_for_nothing(
 
 
 def test_a_label_for_each_row_is_needed() -> None:
-    with pytest.raises(BadInput, match="a label for each of 2 rows was needed"):
+    with pytest.raises(BadInput, match="noise rate: labels of 2 rows were needed"):
         noise_rate(np.full((2, 2), 0.5), np.zeros(3, np.int64))
 
 

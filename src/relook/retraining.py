@@ -133,7 +133,8 @@ def trainer(settings: Training | Mapping[str, Any]) -> Trainer:
     try:
         return Trainer(msgspec.convert(settings, Training))
     except msgspec.ValidationError as error:
-        raise BadInput(f"training: {error}; its keys are {', '.join(Training.__struct_fields__)}") from None
+        keys = ", ".join(Training.__struct_fields__)
+        raise BadInput(f"training: a record of {keys} was needed, but: {error}; mend it") from None
 
 
 def _kept(training: Training, votes: str) -> Kept:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor, nn
 
+from relook.errors import BadInput
 from relook.train.augment import View
 from relook.train.nets import ResNet, Shape
 
@@ -23,9 +24,14 @@ class Facts:
 
     def begun(self, shape: Shape) -> Any:
         """Return a copy of the encoder to begin with, or an untrained one of this shape; it tells its `features`."""
-        if self.encoder is not None:
-            return copy.deepcopy(self.encoder).requires_grad_()
-        return ResNet(replace(shape, inputs=self.channels))
+        if self.encoder is None:
+            return ResNet(replace(shape, inputs=self.channels))
+        if not isinstance(getattr(self.encoder, "features", None), int):
+            raise BadInput(
+                f"encoder: a module that says how many features it makes was needed, but {type(self.encoder).__name__} "
+                "does not; set its attribute features to their number"
+            )
+        return copy.deepcopy(self.encoder).requires_grad_()
 
 
 class Batch(NamedTuple):

@@ -165,11 +165,11 @@ class Training:
     def _begun(self, found: Material) -> Any:
         """Return the network that the training begins with."""
         sow(self.seed, "network")
-        start = None if found.start is None else found.start.network
-        facts = Facts(len(found.images), self.targets.shape[1], self.size[0], getattr(start, "encoder", start))
+        encoder = None if found.start is None else found.start.encoder
+        facts = Facts(len(found.images), self.targets.shape[1], self.size[0], encoder)
         learner: Any = self.method.network(facts)
-        if isinstance(start, type(learner)):
-            learner.load_state_dict(start.state_dict())
+        if found.start is not None and isinstance(found.start.network, type(learner)):
+            material.go_on(learner, found.start.network)
         return learner.to(self.device).to(memory_format=torch.channels_last).train()
 
     def _order(self, epoch: int) -> Tensor:

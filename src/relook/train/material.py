@@ -26,8 +26,9 @@ class Trained:
 
     @property
     def encoder(self) -> Any:
-        """The part that turns images into features."""
-        return getattr(self.network, "encoder", self.network)
+        """The part that turns images into features: all of a network that says how many `features` it makes."""
+        network: Any = self.network
+        return network if isinstance(getattr(network, "features", None), int) else getattr(network, "encoder", network)
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,17 @@ def check_labels(found: Material, method: Method) -> None:
     """Refuse a method that learns from labels, one view of each image, where there are none."""
     if len(method.views) == 1 and found.targets is None:
         raise BadInput(f"training: {type(method).__name__} needs targets, but none came; hand in shares, N x C")
+
+
+def go_on(learner: nn.Module, start: nn.Module) -> None:
+    """Let a learner go on from one of its kind."""
+    try:
+        learner.load_state_dict(start.state_dict())
+    except RuntimeError as error:
+        raise BadInput(
+            "training: a network of the same shape, classes and items was needed to go on from, but another came; hand "
+            "in its encoder"
+        ) from error
 
 
 def _check_targets(targets: Tensor, count: int) -> None:

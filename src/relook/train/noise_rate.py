@@ -34,7 +34,7 @@ def noise_rate(posteriors: NDArray[np.floating[Any]], given: NDArray[np.integer[
     """
     if given.shape != posteriors.shape[:1]:
         raise BadInput(
-            f"noise rate: a label for each of {len(posteriors):,} rows was needed, but shape {given.shape} came"
+            f"noise rate: labels of {len(posteriors):,} rows were needed, but shape {given.shape} came; pass as many"
         )
     known = given >= 0
     if not known.any():

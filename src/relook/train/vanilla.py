@@ -21,8 +21,8 @@ from relook.train.nets import RESNET18, Shape
 class Vanilla:
     """The settings of plain training.
 
-    `smoothing` is the share of each target that is spread over all classes. Released code of the paper brings features
-    to unit length before the last layer.
+    `smoothing` is the share of each target that is spread over all classes. With `features="unit"` they are brought to
+    length 1 before the last layer, as in the paper's released code.
     """
 
     shape: Shape = RESNET18
