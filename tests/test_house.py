@@ -32,6 +32,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("printing", "relook.train.__main__:main"): "a program of its own: what was wrong is said where errors go",
     ("many_parameters", "relook.cli.train:train"): "an option of the command line is a parameter",
     ("many_parameters", "relook.methods:_of_selector.fitted"): "the (dataset, labels, settings) of every method",
+    ("many_parameters", "relook.methods:_of_networks.trained_so"): "the (dataset, labels, settings) of every method",
     ("network", "relook.download"): "relook datasets get downloads published sets, and nothing else uses the network",
     ("many_parameters", "relook.train.kernels:sums"): "a kernel takes each tensor and each size by itself",
     ("many_parameters", "relook.train.kernels:settled"): "a kernel takes each tensor and each size by itself",
