@@ -49,6 +49,7 @@ bench: $(VENV)/.dev
 
 docs: $(VENV)/.docs
 	@$(BIN)/python -m tests.reference
+	@$(BIN)/python -m tests.recipe_table
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Wrote docs/cli.md and site/index.html"
 

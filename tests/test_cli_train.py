@@ -122,3 +122,38 @@ def test_posteriors_of_other_items_are_refused(run: Run) -> None:
     np.savez("p.npz", posteriors=np.full((2, 10), 0.1), labels=[0, 1], ids=[0, 1])
     said = run("simulate", "--dataset", "digits", "--probabilities", "p.npz", "--policy", "paper")
     assert "posteriors of each item of digits were needed, but 1,795 are missing, '2' first; train on" in said.err
+
+
+def stripes() -> None:
+    rng = np.random.default_rng(0)
+    label = np.arange(48) % 2
+    images = rng.integers(0, 60, (48, 8, 8)).astype(np.uint8)
+    images[label == 1, :4] += 150
+    np.savez("stripes.npz", images=images, labels=label)
+    np.save("more.npy", images[:9])
+
+
+def test_a_recipe_trains_networks_out_of_sample_or_in_sample(run: Run) -> None:
+    stripes()
+    assert run("import", "stripes.npz", "--to", "s").status == 0
+    said = run("train", "s", "--recipe", "tiny-ssl", "--unlabelled", "more.npy", "--to", "p.npz", "--folds", "3")
+    assert "a batch of at most 57 images was needed" in said.err, "48 items and 9 further images are learnt from"
+    said = run("train", "s", "--recipe", "tiny", "--to", "p.npz", "--folder", "steps")
+    assert said.status == 0, said.err
+    assert "Out of sample, 2 folds: recipe tiny, 1 model. Agrees with" in said.out
+    assert sorted(path.name for path in Path("steps").iterdir()) == ["fold-0", "fold-1"]
+    first = Path("p.npz").read_bytes()
+    said = run("train", "s", "--recipe", "tiny", "--to", "p.npz", "--folder", "steps")
+    assert Path("p.npz").read_bytes() == first, "what is kept is not trained again"
+    said = run("train", "s", "--method", "vanilla", "--recipe", "tiny", "--folds", "0", "--to", "q.npz")
+    assert "In sample, as the models saw these very labels: recipe tiny, 1 model." in said.out
+    assert Path("q.npz.trained", "whole").is_dir()
+
+
+def test_a_recipe_is_refused_before_anything_is_trained(run: Run) -> None:
+    said = run("train", "digits", "--recipe", "tinny", "--to", "p.npz")
+    assert said.status == 2
+    assert "near it are tiny" in said.err
+    said = run("train", "digits", "--recipe", "tiny", "--to", "p.csv")
+    assert "an npz file to write to was needed" in said.err
+    assert not Path("p.csv").exists()

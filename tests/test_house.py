@@ -29,8 +29,10 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("boolean_parameter", "relook.cli.export:export(replace)"): "a switch of the command line is a parameter",
     ("many_parameters", "relook.cli.simulate:simulate"): "an option of the command line is a parameter",
     ("many_parameters", "relook.cli.noise:noise"): "an option of the command line is a parameter",
+    ("printing", "relook.train.__main__:main"): "a program of its own: what was wrong is said where errors go",
     ("many_parameters", "relook.cli.train:train"): "an option of the command line is a parameter",
     ("many_parameters", "relook.methods:_of_selector.fitted"): "the (dataset, labels, settings) of every method",
+    ("many_parameters", "relook.methods:_of_networks.trained_so"): "the (dataset, labels, settings) of every method",
     ("network", "relook.download"): "relook datasets get downloads published sets, and nothing else uses the network",
     ("many_parameters", "relook.train.kernels:sums"): "a kernel takes each tensor and each size by itself",
     ("many_parameters", "relook.train.kernels:settled"): "a kernel takes each tensor and each size by itself",
@@ -38,6 +40,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("many_parameters", "relook.train.kernels:slope_sums"): "a kernel takes each tensor and each size by itself",
     ("many_parameters", "relook.train.kernels:slopes_settled"): "a kernel takes each tensor and each size by itself",
     ("many_parameters", "relook.train.kernels:slopes"): "a kernel takes each tensor and each size by itself",
+    ("many_parameters", "relook.retraining:Trainer.__call__"): "the (dataset, labels, seed) of every trainer",
     ("many_parameters", "relook.rng:uniform"): "the (seed, item, n) of the crowd, always said in this order",
     (
         "many_parameters",

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, Protocol
 
+import msgspec
 import numpy as np
 
 from relook import folds as cutting
@@ -24,8 +25,27 @@ from relook.types import FloatArray, IntArray, Labels, Posteriors, one_hot
 Features = FloatArray | tuple[FloatArray, ...]
 """One table, N x D, or several of the same items."""
 
-Targets = Literal["majority", "votes"]
-"""What is learnt of an item that several people have answered: the label that stands, or each class by its share."""
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """How labels are taken for targets.
+
+    Of an item that several people have answered the label that stands is learnt, or each class by its share of the
+    `votes`. An answered item counts `answered_weight` times; with `learns_from` answered nothing else counts at all.
+    """
+
+    targets: Literal["majority", "votes"] = "majority"
+    answered_weight: float = 1.0
+    learns_from: Literal["all", "answered"] = "all"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.answered_weight < np.inf:
+            raise BadInput(
+                f"targets: an answered item must count more than 0 times, but {self.answered_weight} came; 1 is usual"
+            )
+
+
+Targets = Literal["majority", "votes"] | Taken
+"""What is learnt of an item that several people have answered, in a word or in all that can be said of it."""
 
 LARGE = 2e10
 """A product of so many multiplications gains from a second thread; smaller ones wait for it on a busy machine."""
@@ -66,16 +86,38 @@ def joined(tables: Sequence[FloatArray]) -> FloatArray:
 
 
 def targets(labels: Labels, kind: Targets) -> tuple[IntArray, FloatArray]:
-    """Return each item's class (-1: it teaches nothing) and how much of each class it is taken for, N x C.
+    """Return each item's class (-1: it teaches nothing) and how much it counts for each class, N x C.
 
     >>> both = Labels([0, 1], 2, answers=[[0, 3], [0, 0]])
     >>> targets(both, "majority")[1].tolist(), targets(both, "votes")[1].tolist()
     ([[0.0, 1.0], [0.0, 1.0]], [[0.25, 0.75], [0.0, 1.0]])
+    >>> targets(both, Taken(answered_weight=3))[1].tolist(), targets(both, Taken(learns_from="answered"))[0].tolist()
+    ([[0.0, 3.0], [0.0, 1.0]], [1, -1])
     """
-    if kind == "votes":
-        return labels.majority(), labels.distribution().astype(np.float32)
-    target = labels.label()
-    return target, one_hot(target, labels.classes).astype(np.float32)
+    taken = kind if isinstance(kind, Taken) else Taken(targets=kind)
+    if taken.targets == "votes":
+        target, shares = labels.majority(), labels.distribution().astype(np.float32)
+    else:
+        target = labels.label()
+        shares = one_hot(target, labels.classes).astype(np.float32)
+    answered = np.zeros(len(labels), bool) if labels.answers is None else labels.answers.sum(1) > 0
+    if taken.learns_from == "answered":
+        target, shares = np.where(answered, target, -1), shares * answered[:, np.newaxis]
+    if taken.answered_weight != 1:
+        shares[answered] *= taken.answered_weight
+    return target, shares
+
+
+def taking(selector: Any, taken: Taken) -> Any:
+    """Return a selector, or the mean of several, that takes labels so.
+
+    >>> from relook.selectors import named
+    >>> taking(named("lda"), Taken(answered_weight=3)).targets.answered_weight
+    3.0
+    """
+    if hasattr(selector, "members"):
+        return msgspec.structs.replace(selector, members=tuple(taking(each, taken) for each in selector.members))
+    return msgspec.structs.replace(selector, targets=taken)
 
 
 def cuts(target: IntArray, *, folds: int, repeats: int, groups: Sequence[str] | None, seed: int) -> list[IntArray]:

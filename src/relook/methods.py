@@ -12,25 +12,38 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from relook import first_model, selectors
+from relook import first_model, networks, selectors
 from relook.calibration import Calibration
 from relook.errors import BadInput
+from relook.heads import Taken, taking, targets
+from relook.networks import NOTHING_KEPT, Kept
 from relook.sources import LabelTable, counted, listed, whole
+from relook.train import files
 from relook.types import Dataset, FloatArray, IntArray, Labels, Posteriors
-from relook.whole import drafted
+
+FOLDS = 5
+"""Parts that items are left out by, where nothing else is said."""
+
+TAKEN = Taken()
+"""Each item by the label that stands."""
 
 
 class Settings(msgspec.Struct, frozen=True, eq=False):
     """What every method is told: folds, how often they are cut anew, the seed, and embeddings of the items, if any.
 
     `texts` says what describes texts: their own pieces of words, or minilm, a network that has read much English.
+    `taken` says how labels become targets, `network` how networks are trained, and `kept` where those lie that are gone
+    on from. Without `folds` a recipe has its own.
     """
 
-    folds: int = 5
+    folds: int | None = None
     repeats: int = 1
     seed: int = 0
     embeddings: tuple[FloatArray, ...] | None = None
     texts: str = "pieces"
+    taken: Taken = TAKEN
+    network: networks.Settings = networks.PLAIN
+    kept: Kept = NOTHING_KEPT
 
 
 Method = Callable[[Dataset, Labels, Settings], Posteriors]
@@ -52,7 +65,8 @@ def sentence(found: Posteriors) -> str:
     """Return in words what posteriors were made from, and how well they fit the given labels."""
     if "features" in found.about:
         return first_model.sentence(found)
-    return Calibration(**found.about["calibration"]).sentence() if "calibration" in found.about else ""
+    told = networks.sentence(found)
+    return f"{told} {Calibration(**found.about['calibration']).sentence()}" if "calibration" in found.about else told
 
 
 def relabelled(dataset: Dataset, table: LabelTable) -> Dataset:
@@ -86,17 +100,18 @@ def write(posteriors: Posteriors, dataset: Dataset, *, path: Path) -> None:
 
     `relook rank` and `relook simulate` read it with `--probabilities`, joined by the ids.
     """
+    check_target(path)
+    names = tuple(dataset.ids)
+    ids = np.array([int(name) for name in names]) if _short(names) else np.array(names)
+    files.write(path, posteriors.values, given=dataset.given.label(), ids=ids)
+
+
+def check_target(path: Path) -> None:
+    """Refuse a file that posteriors cannot be written to, before work is spent on them."""
     if path.suffix.lower() != ".npz":
         raise BadInput(f"{path}: an npz file to write to was needed, but {path.suffix or 'no suffix'} came; rename it")
     if not path.absolute().parent.is_dir():
         raise BadInput(f"{path}: a folder to write the posteriors to was needed; make {path.parent} first")
-    values = posteriors.values if posteriors.models > 1 else posteriors.values[0]
-    names = tuple(dataset.ids)
-    ids = np.array([int(name) for name in names]) if _short(names) else np.array(names)
-    with drafted(path) as part, part.open("wb") as file:
-        np.savez_compressed(
-            file, posteriors=values.astype(np.float16), labels=dataset.given.label().astype(np.int64), ids=ids
-        )
 
 
 def _short(names: tuple[str, ...]) -> bool:
@@ -128,9 +143,14 @@ def _as_classes(table: LabelTable, dataset: Dataset) -> IntArray:
 
 def _of_selector(name: str) -> Method:
     def fitted(dataset: Dataset, labels: Labels, settings: Settings) -> Posteriors:
-        selector = selectors.named(name, folds=settings.folds, repeats=settings.repeats)
+        if settings.network.recipe is not None:
+            came = settings.network.recipe
+            raise BadInput(f"method {name}: a recipe belongs to networks, but {came} came; leave it out")
+        folds = FOLDS if settings.folds is None else settings.folds
+        selector = selectors.named(name, folds=folds, repeats=settings.repeats)
+        taken = selector if settings.taken == TAKEN else taking(selector, settings.taken)
         known, tables = msgspec.structs.replace(dataset, given=labels), _with_texts(dataset, settings)
-        return first_model.predicted(known, embeddings=tables, selector=selector, seed=settings.seed)
+        return first_model.predicted(known, embeddings=tables, selector=taken, seed=settings.seed)
 
     return fitted
 
@@ -148,5 +168,18 @@ def _with_texts(dataset: Dataset, settings: Settings) -> tuple[FloatArray, ...] 
     return (*(settings.embeddings or ()), embedded(dataset.texts))
 
 
-METHODS: Mapping[str, Method] = MappingProxyType({name: _of_selector(name) for name in selectors.SELECTORS})
+def _of_networks(name: str) -> Method:
+    def trained_so(dataset: Dataset, labels: Labels, settings: Settings) -> Posteriors:
+        _, masses = targets(labels, settings.taken)
+        recipe = settings.network.recipe or name
+        run = msgspec.structs.replace(settings.network, recipe=recipe, folds=settings.folds)
+        known = msgspec.structs.replace(dataset, given=labels)
+        return networks.posteriors(known, masses, settings=run, seed=settings.seed, kept=settings.kept)
+
+    return trained_so
+
+
+METHODS: Mapping[str, Method] = MappingProxyType(
+    {name: _of_selector(name) for name in selectors.SELECTORS} | {name: _of_networks(name) for name in networks.METHODS}
+)
 """The methods by name."""

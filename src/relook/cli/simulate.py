@@ -62,6 +62,15 @@ def simulate(
     protocol: Annotated[
         str | None, _option("exact (default), or paper-code: as the paper's released code.", panel=PLAY)
     ] = None,
+    method: Annotated[
+        str | None, _option("What makes class probabilities: average (default), lda, logistic, knn ...", panel=MODEL)
+    ] = None,
+    update_every: Annotated[
+        int | None, _option("Train anew on the labels as they stand, every so many answers.", panel=MODEL)
+    ] = None,
+    answered_weight: Annotated[
+        float | None, _option("An answered item counts so often in training; 1 by default.", panel=MODEL)
+    ] = None,
     config: Annotated[Path | None, _option("TOML with these options; lists make a grid.", panel=PLAY)] = None,
     jobs: Annotated[int, _option("Runs at a time, each in a process of its own.", panel=OUT)] = 1,
     to: Annotated[Path | None, _option("Folder; runs/ and a hash by default.", panel=OUT)] = None,

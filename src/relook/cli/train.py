@@ -23,14 +23,29 @@ def train(
     ],
     *,
     to: Annotated[Path, _option("File for posteriors, labels and ids: npz.", panel=OUT)],
-    method: Annotated[str, _option("lda, logistic, knn, or average of the three.", panel=LEARN)] = "average",
+    method: Annotated[
+        str | None,
+        _option("lda, logistic, knn, or average (default); networks: vanilla, coteaching, elr, ssl ...", panel=LEARN),
+    ] = None,
+    recipe: Annotated[
+        str | None, _option("Of networks: such as coteaching/paper; else our own of the method.", panel=LEARN)
+    ] = None,
+    device: Annotated[str, _option("Of networks: cpu or cuda.", panel=LEARN)] = "cpu",
+    folder: Annotated[
+        Path | None, _option("Of networks: keeps what is reached; beside --to by default.", panel=LEARN)
+    ] = None,
+    unlabelled: Annotated[
+        str | None, _option("Of networks: further images; cifar10, cifar10:test, or npy.", panel=LEARN)
+    ] = None,
     embeddings: Annotated[
         list[Path] | None, _option("N x D, in the items' order: npy. Several are joined.", panel=LEARN)
     ] = None,
     texts: Annotated[
         str, _option("What describes texts: pieces of their words, or minilm, a network.", panel=LEARN)
     ] = "pieces",
-    folds: Annotated[int, _option("Parts that items are left out by.", panel=LEARN)] = 5,
+    folds: Annotated[
+        int | None, _option("Parts that items are left out by; 5, or as the recipe has it; 0: in sample.", panel=LEARN)
+    ] = None,
     repeats: Annotated[int, _option("How often the parts are cut anew; the mean counts.", panel=LEARN)] = 1,
     seed: Annotated[int, _option("Chance: who is left out with whom.", panel=LEARN)] = 0,
     labels: Annotated[
@@ -50,8 +65,15 @@ def train(
     """
     from time import monotonic
 
-    from relook.methods import Settings, relabelled, sentence, trained, write
+    from relook import networks
+    from relook.methods import Settings, check_target, relabelled, sentence, trained, write
 
+    check_target(to)
+    method = method or ("ssl" if recipe else "average")
+    if source == "cifar10h" and method in networks.METHODS and images is None:
+        from relook.published import data_folder as found_folder
+
+        images = str(found_folder(data_folder, what=f"images for {method}"))
     named = {"split": split, "subset": subset, "tau": tau, "images": images}
     dataset, own = _dataset(source, data_folder, settings={key: value for key, value in named.items() if value})
     if labels is not None:
@@ -59,8 +81,16 @@ def train(
 
         dataset = relabelled(dataset, read(labels))
     tables = _tables(embeddings, dataset) if embeddings else own
+    network = networks.Settings(
+        recipe=recipe,
+        device=device,
+        folder=str(folder or to.with_name(f"{to.name}.trained")),
+        unlabelled=unlabelled,
+        data=None if data_folder is None else str(data_folder),
+    )
+    settings = Settings(folds, repeats, seed, tables, texts, network=network)
     began = monotonic()
-    made = trained(method, dataset, settings=Settings(folds, repeats, seed, tables, texts))
+    made = trained(method, dataset, settings=settings)
     show.say(f"{dataset.name}: {len(dataset):,} items, {len(dataset.classes)} classes. {sentence(made)}")
     show.say(f"{monotonic() - began:.1f} s.")
     write(made, dataset, path=to)

@@ -61,7 +61,7 @@ class Knn(msgspec.Struct, frozen=True):
         if len(np.unique(own[voters])) < 2 and own[0] >= 0:
             raise BadInput(
                 "knn: labelled items of two groups were needed, one to vote for the other, but all are of one; "
-                "pass no groups, or label items of another"
+                "do without the groups, or label items of another"
             )
         table, common = _directions(tables), _common(shares, own=own)
         values = np.empty((len(labels), labels.classes))
