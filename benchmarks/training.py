@@ -179,9 +179,9 @@ def seen_alone(loop: Any, found: Material, method: Any, *, batch: int, mode: str
 
     def views() -> tuple[torch.Tensor, ...]:
         return tuple(
-            normalised(apply(images, draw(images.shape, view, device=place), beyond=view.beyond), loop.seen).contiguous(
-                memory_format=torch.channels_last
-            )
+            normalised(
+                apply(images, draw(images.shape, view, device=place), beyond=view.beyond, side=view.side), loop.seen
+            ).contiguous(memory_format=torch.channels_last)
             for view in method.views
         )
 

@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from relook.errors import BadInput, MissingExtra, RelookError
 from relook.train import files
 
+MODES = ("plain", "graph", "fused", "compiled")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a recipe and write what it says; what was wrong with the input is said in one sentence."""
@@ -33,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--to", type=Path, required=True, help="npz to write posteriors, labels and ids to")
     parser.add_argument("--seed", type=int, default=0, help="chance; 0")
     parser.add_argument("--device", default="cpu", help="cpu or cuda; cpu")
+    parser.add_argument("--mode", choices=MODES, help="how a step runs on a graphics card; by itself as a graph")
     parser.add_argument("--folds", type=int, help="parts that items are left out by; 0: in sample; else the recipe's")
     parser.add_argument("--folder", type=Path, help="folder of checkpoints; beside --to")
     try:
@@ -62,7 +65,8 @@ def run(options: argparse.Namespace) -> None:
     if "unlabelled" in arrays:
         images = np.concatenate([images, channels_first(arrays["unlabelled"], where=options.images)])
     masses = as_masses(labels, items=len(arrays["images"]), where=options.labels)
-    place = Place(options.device, options.folder or options.to.with_name(f"{options.to.name}.trained"))
+    folder = options.folder or options.to.with_name(f"{options.to.name}.trained")
+    place = Place(options.device, folder, mode=options.mode)
     work = Work(torch.from_numpy(images), seed=options.seed, place=place)
     groups = arrays["groups"].tolist() if "groups" in arrays else None
     told = made(found, Known(work.images, masses, groups), work=work)

@@ -30,6 +30,10 @@ class View:
     `shear` degrees, and what lies beyond their edge is as `beyond` says. A share `elastic` of them is bent by noise of
     `bend` pixels' strength and smoothness (Simard et al. 2003). Brightness is raised to a power between the two of
     `gamma`, noise of deviation `noise` is added, and a share `erased` loses a rectangle of a share `hole` of its area.
+
+    What is drawn has as many pixels as the image, or `side` by `side`. Smaller views cost less, and made a better
+    encoder: SimCLR on 10,000 images of 32 pixels was right about 75.8 of 100 after 300 epochs at 24 (a head in closed
+    form), and about 74.0 after 419 epochs, and twice the time, at 32.
     """
 
     crop: tuple[float, float] = (0.2, 1.0)
@@ -54,6 +58,7 @@ class View:
     noise: float = 0.0
     erased: float = 0.0
     hole: tuple[float, float] = (0.02, 0.2)
+    side: int | None = None
 
 
 PLAIN = View(crop=(1.0, 1.0), ratio=1.0, flip=0.0, colour=0.0, grey=0.0)
@@ -111,13 +116,14 @@ def normalised(images: Tensor, seen: Statistics) -> Tensor:
 
 def drawn(images: Tensor, view: View) -> Tensor:
     """Return one random view of each image, as shares of brightness."""
-    return applied(images, chosen(images.shape, view, device=images.device), beyond=view.beyond)
+    numbers = chosen(images.shape, view, device=images.device)
+    return applied(images, numbers, beyond=view.beyond, side=view.side)
 
 
-def applied(images: Tensor, numbers: Chosen, *, beyond: str = "reflection") -> Tensor:
+def applied(images: Tensor, numbers: Chosen, *, beyond: str = "reflection", side: int | None = None) -> Tensor:
     """Return the view of each image that these numbers stand for, as shares of brightness."""
     shares = images.float() / 255
-    where = warps.grid(numbers.crop, list(shares.shape), affine=numbers.affine, bend=numbers.bend)
+    where = warps.grid(numbers.crop, shares.shape, affine=numbers.affine, bend=numbers.bend, side=side)
     shown = functional.grid_sample(shares, where, mode="bilinear", padding_mode=beyond, align_corners=False)
     if numbers.colours is not None:
         shown = tones.coloured(shown, numbers.colours)
@@ -147,7 +153,7 @@ def chosen(shape: Sequence[int], view: View, *, device: torch.device) -> Chosen:
         affine=_affine(count, view, device=device) if view.rotation or view.shift or view.shear else None,
         bend=_bend(shape, view, device=device) if view.elastic else None,
         gamma=_column(_between(view.gamma, count, device=device)) if view.gamma != (1.0, 1.0) else None,
-        noise=view.noise * torch.randn(tuple(shape), device=device) if view.noise else None,
+        noise=view.noise * torch.randn(warps.drawn_shape(shape, view.side), device=device) if view.noise else None,
         hole=_hole(count, view, device=device) if view.erased else None,
     )
 

@@ -220,7 +220,9 @@ class Training:
         learn, draw, apply = self.quick if len(images) == self.schedule.batch else self.plain
         numbers = self._numbers(len(images), draw) if numbers is None else numbers
         views = tuple(
-            normalised(apply(images, each, beyond=view.beyond), self.seen).contiguous(memory_format=torch.channels_last)
+            normalised(apply(images, each, beyond=view.beyond, side=view.side), self.seen).contiguous(
+                memory_format=torch.channels_last
+            )
             for each, view in zip(numbers, self.method.views, strict=True)
         )
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):

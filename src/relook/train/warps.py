@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -28,12 +29,26 @@ class Affine(NamedTuple):
     lean: Tensor
 
 
-def grid(crop: Crop, shape: list[int], *, affine: Affine | None, bend: Tensor | None) -> Tensor:
-    """Return where each pixel is looked up, N x H x W x 2, from -1 to 1: the image is bent, then mapped, then cut."""
+def drawn_shape(shape: Sequence[int], side: int | None) -> list[int]:
+    """Return the shape of views of images of a shape, N x channels x H x W: as they are, or `side` by `side`.
+
+    >>> drawn_shape((9, 3, 32, 32), 24)
+    [9, 3, 24, 24]
+    """
+    return [*shape] if side is None else [*shape[:2], side, side]
+
+
+def grid(
+    crop: Crop, shape: Sequence[int], *, affine: Affine | None, bend: Tensor | None, side: int | None = None
+) -> Tensor:
+    """Return where in images of a shape each pixel of a view is looked up, N x H x W x 2, from -1 to 1.
+
+    The image is bent, then mapped, then cut.
+    """
     theta = _crop(crop)
     if affine is not None:
         theta = _after(_affine(affine, ratio=shape[3] / shape[2]), theta)
-    found = functional.affine_grid(theta, shape, align_corners=False)
+    found = functional.affine_grid(theta, drawn_shape(shape, side), align_corners=False)
     if bend is None:
         return found
     # What is seen at a place of the bent image lies `bend` pixels away; the crop sees the bent image.
