@@ -31,6 +31,8 @@ from relook.train.schedule import Schedule
 from relook.train.simclr import SimClr
 from relook.train.vanilla import Vanilla
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
 FLOOR = 0.70
 """Mean + 2 standard deviations of logistic regression, rounded up."""
 
@@ -107,7 +109,6 @@ def without_labels(name: str, folder: Path) -> Trained:
     return trained(Material(found.images[found.learnt]), method, schedule=schedule)
 
 
-@pytest.mark.slow
 def test_logistic_regression_on_pixels_stays_below_the_floor(draw: Draw) -> None:
     from sklearn.linear_model import LogisticRegression
 
@@ -120,14 +121,12 @@ def test_logistic_regression_on_pixels_stays_below_the_floor(draw: Draw) -> None
     assert 0.6 < best < FLOOR
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", WITH_LABELS)
 def test_learning_from_labels_beats_it(draw: Draw, name: str) -> None:
     method, schedule = WITH_LABELS[name]
     assert draw.right(trained(Material(draw.images, draw.targets), method, schedule=schedule)) > FLOOR
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ON_AN_ENCODER)
 def test_so_does_what_starts_without_them(draw: Draw, data_dir: Path, name: str) -> None:
     method, schedule = ON_AN_ENCODER[name]
@@ -135,9 +134,7 @@ def test_so_does_what_starts_without_them(draw: Draw, data_dir: Path, name: str)
     assert draw.right(trained(Material(draw.images, draw.targets, start=start), method, schedule=schedule)) > FLOOR
 
 
-@pytest.mark.slow
 @pytest.mark.nightly
-@pytest.mark.timeout(1200)
 def test_byol_needs_longer(draw: Draw, data_dir: Path) -> None:
     """In so few epochs it cannot: the slow copy that it learns from is all chance at first (ten: .675 on draw 0)."""
     start = without_labels("byol", data_dir)
