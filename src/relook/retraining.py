@@ -75,6 +75,11 @@ class Training(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             learns_from=self.learns_from,
         )
 
+    def placeless(self) -> Training:
+        """Return the training without the folders that it happens to use: what comes of it does not depend on them."""
+        settings = {key: value for key, value in self.settings.items() if key not in ("folder", "data")}
+        return msgspec.structs.replace(self, settings=settings)
+
     def network(self) -> networks.Settings:
         """Return the settings of networks."""
         told = {key: value for key, value in self.settings.items() if key in NETWORK_SETTINGS}
