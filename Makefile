@@ -38,7 +38,7 @@ check: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --hypothesis-profile quick
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not nightly" --hypothesis-profile quick
 
 format: $(VENV)/.dev
 	@$(BIN)/ruff check --fix --exit-zero .
