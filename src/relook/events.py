@@ -130,7 +130,7 @@ class Answer(msgspec.Struct, frozen=True, tag="answer", gc=False, omit_defaults=
 class Checked(msgspec.Struct, frozen=True, tag="checked", gc=False, omit_defaults=True):
     """This annotator answered a repeat or a gold item: it costs one like any answer, and is never a vote.
 
-    One that came too late (`counted` is False) is kept and costs nothing.
+    The item's verdict stays as it was. One that came too late (`counted` is False) is kept and costs nothing.
     """
 
     lease: int
@@ -138,6 +138,7 @@ class Checked(msgspec.Struct, frozen=True, tag="checked", gc=False, omit_default
     annotator: str | None
     answer: int
     counted: bool
+    verdict: int
     at: float
     seconds: float | None = None
 

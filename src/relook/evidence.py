@@ -20,7 +20,8 @@ from relook.campaign import Campaign
 from relook.collection import GIVEN, Collection
 from relook.errors import BadInput
 from relook.events import STATUS, Answer, Event, Lease, Undone
-from relook.ledger import Ledger, start_of
+from relook.ledger import Ledger
+from relook.origins import start_of
 from relook.sources import Names
 from relook.types import FloatArray, IntArray, Labels, Posteriors, Rows, blocks, one_hot
 
