@@ -153,15 +153,15 @@ class Agenda:
 
     def _waiting(self) -> dict[int, float]:
         """Return the items that changed and that nobody holds, with their new scores."""
-        known, ledger = self.ledger.items, self.ledger
+        known = self.ledger.items
         free = [item for item in self.changed if known[item].lease is None]
         if not is_rowwise(self.score):
             # What is settled waits for the next ranking: by its old score it would come back at once.
             return {item: self.queue.score(item) for item in free if known[item].verdict == UNSETTLED}
         if not free:
             return {}
-        rows = self.judge.rows(free, [ledger.tally(known[item]) for item in free])
-        return dict(zip(free, checked(self.score(rows), free).tolist(), strict=True))
+        scores = checked(self.score(self.judge.rows(free)), free)
+        return dict(zip(free, scores.tolist(), strict=True))
 
     def _left_over(self, annotator: str | None) -> int | None:
         """Take what is left for somebody whose queue is empty: what waits for a new score, then what they gave back."""

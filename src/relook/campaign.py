@@ -117,13 +117,12 @@ class Campaign:
             checked = Checked(number, item, lease.annotator, answer, True, state.verdict, now, seconds)
             self.record(checked)
             return checked
-        tally = ledger.tally(state)
-        tally[answer] += 1
-        verdict = self._agenda.judge.verdict(item, state, tally=tally)
+        agenda = self._agenda
+        verdict = agenda.judge.verdict_with(item, state, answer=answer)
         event = Answer(number, item, lease.annotator, answer, ledger.ranking, True, verdict, now, seconds)
         ledger.answer(event)
         self.events.append(event)
-        self._agenda.requeue(item, state)
+        agenda.requeue(item, state)
         return event
 
     def skip(self, lease: Lease, now: float = 0.0) -> None:
@@ -339,9 +338,7 @@ class Campaign:
         state = self.ledger.items[item]
         verdict = state.verdict
         if not book.is_check(row):
-            tally = self.ledger.tally(state)
-            tally[answer] -= 1
-            verdict = self._agenda.judge.verdict(item, state, tally=tally)
+            verdict = self._agenda.judge.verdict_with(item, state, answer=answer, by=-1)
         event = Undone(row, item, answer, verdict, now)
         self.record(event)
         return event

@@ -3,7 +3,7 @@
 import numpy as np
 
 from relook.belief import AnswerModel
-from relook.events import CANNOT_TELL, DISPUTED, NONE_OF_THESE, OUTSIDE, UNCLEAR, UNSETTLED
+from relook.events import DISPUTED, NONE_OF_THESE, OUTSIDE, UNCLEAR, UNSETTLED
 from relook.ledger import Item, Ledger
 from relook.rules import Policy, check_beliefs
 from relook.stopping import uses_belief
@@ -18,48 +18,63 @@ class Judge:
         self.ledger = ledger
         self.policy = policy
         self.posteriors = posteriors
+        self._stop = policy.stop
         self._by_belief = uses_belief(policy.stop)
 
-    def verdict(self, item: int, state: Item, *, tally: list[int] | None = None) -> int:
-        """Judge an item as it stands, or as it would stand with this tally; a last word holds whatever people say."""
+    def verdict(self, item: int, state: Item) -> int:
+        """Judge an item as it stands; a last word holds whatever people say."""
         if state.out and item in self.ledger.words:
             return state.verdict
-        return self.of_people(item, self.ledger.tally(state) if tally is None else tally)
+        return self.of_people(item, self.ledger.tally(state), heard=state.heard)
 
-    def of_people(self, item: int, tally: list[int]) -> int:
-        """Judge an item by people's answers alone."""
-        heard, stop = sum(tally), self.policy.stop
-        if heard > tally[CANNOT_TELL] + tally[NONE_OF_THESE]:
-            votes = self.ledger.votes(item, tally)
-            if self._by_belief:
-                belief = self.belief(item, tally)
-                if stop(votes, belief):
-                    return int(belief.argmax())
-            elif stop(votes, None):
-                return votes.index(max(votes))
-        if tally[CANNOT_TELL] >= 2:
+    def verdict_with(self, item: int, state: Item, *, answer: int, by: int = 1) -> int:
+        """Judge an item as it would stand with one more answer (1), or without one of its own (-1)."""
+        if state.out and item in self.ledger.words:
+            return state.verdict
+        tally = self.ledger.tally(state)
+        tally[answer] += by
+        return self.of_people(item, tally, heard=state.heard + by)
+
+    def of_people(self, item: int, tally: list[int], *, heard: int) -> int:
+        """Judge an item by people's answers alone: how many gave each, which is used up, and how many did at all."""
+        unclear, outside = tally.pop(), tally.pop()
+        if heard > unclear + outside:
+            label = self._settled(item, tally)
+            if label is not None:
+                return label
+        if unclear >= 2:
             return UNCLEAR
-        if tally[NONE_OF_THESE] >= 2:
+        if outside >= 2:
             return OUTSIDE
         panel = self.ledger.panel
         return DISPUTED if panel is not None and heard >= panel else UNSETTLED
 
-    def belief(self, item: int, tally: list[int]) -> FloatArray:
-        """Return the belief about an item's class."""
-        model: AnswerModel = getattr(self.policy.stop, "model", AnswerModel())
-        return model.belief(self.rows([item], [tally]))[0]
+    def _settled(self, item: int, counts: list[int]) -> int | None:
+        if self._by_belief:
+            belief = self.belief(item, counts.copy())
+            return int(belief.argmax()) if self._stop(self.ledger.votes(item, counts), belief) else None
+        votes = self.ledger.votes(item, counts)
+        return votes.index(max(votes)) if self._stop(votes, None) else None
 
-    def rows(self, items: list[int], tallies: list[list[int]]) -> Rows:
-        """Return what a score sees of some items."""
+    def belief(self, item: int, counts: list[int]) -> FloatArray:
+        """Return the belief about an item's class, of which so many gave each."""
+        model: AnswerModel = getattr(self.policy.stop, "model", AnswerModel())
+        return model.belief(self._rows([item], [counts]))[0]
+
+    def rows(self, items: list[int]) -> Rows:
+        """Return what a score sees of some items that people spoke of."""
+        ledger = self.ledger
+        return self._rows(items, [ledger.tally(ledger.items[item])[:NONE_OF_THESE] for item in items])
+
+    def _rows(self, items: list[int], counts: list[list[int]]) -> Rows:
         ledger, posteriors = self.ledger, self.posteriors
-        numbers = np.array(items)
-        counts = np.array(tallies)[:, :NONE_OF_THESE]
-        votes = [ledger.votes(item, tally) for item, tally in zip(items, tallies, strict=True)]
+        numbers, answers = np.array(items), np.array(counts)
+        votes = [ledger.votes(item, own) for item, own in zip(items, counts, strict=True)]
         return Rows(
             numbers,
             None if posteriors is None else posteriors.values.take(numbers, axis=1),
             ledger.given.given[numbers],
-            counts,
+            answers,
             ledger.given.classes,
             self.policy.given_weight,
             np.array(votes, np.float64),

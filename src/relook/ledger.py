@@ -159,16 +159,15 @@ class Ledger:
             row = on_item[row]
         return tally
 
-    def votes(self, item: int, tally: list[int]) -> list[float]:
-        """Return the votes for each class: whole counts and the given label at its weight, added up once."""
-        votes: list[float] = tally[: self._classes]  # type: ignore[assignment]
+    def votes(self, item: int, counts: list[int]) -> list[float]:
+        """Turn how many named each class into votes: the given label is added, at its weight."""
         if self._labels is None:
             weight = self._weight
-            return [weight * count + vote for count, vote in zip(self.given.given[item].tolist(), votes, strict=True)]
+            return [weight * given + count for given, count in zip(self.given.given[item].tolist(), counts, strict=True)]
         label = self._labels[item]
         if label >= 0:
-            votes[label] += self._weight
-        return votes
+            counts[label] += self._weight  # type: ignore[assignment]
+        return counts  # type: ignore[return-value]
 
     def has_answer_of(self, state: Item, annotator: str | None) -> bool:
         """Say whether this person's answer counts here; nobody in particular (None) is somebody else each time."""
@@ -232,7 +231,8 @@ class Ledger:
         if number != self.book.rows or self.spent + self.reserved >= self.budget or self.closed:
             raise BadLog(f"log: lease {number} cannot follow lease {self.last_lease} with {self.left} answers left")
         state = self.item(event.item)
-        if state.lease is not None or self.has_answer_of(state, event.annotator) != (event.purpose == "repeat"):
+        heard = state.last > 0 and self.has_answer_of(state, event.annotator)
+        if state.lease is not None or heard != (event.purpose == "repeat"):
             raise BadLog(f"log: lease {number} needs item {event.item} to be free for {event.annotator}, but it is not")
         state.lease = number
         self.book.open(event.item, event.annotator, event.purpose)
@@ -277,8 +277,12 @@ class Ledger:
         book.ranking[row] = event.ranking
         if not event.counted:
             return
-        state = self._paid(row)
+        del self.leases[row]
+        self.reserved -= 1
+        self.spent += 1
         self.counted += 1
+        state = self.items[event.item]
+        state.lease = None
         book.on_item[row] = state.last
         state.last = row
         state.heard += 1
@@ -291,7 +295,10 @@ class Ledger:
         self.now = event.at
         self.book.write(event)
         if event.counted:
-            self._paid(event.lease)
+            del self.leases[event.lease]
+            self.reserved -= 1
+            self.spent += 1
+            self.items[event.item].lease = None
 
     def undo(self, event: Undone) -> None:
         """A person's latest answer was taken back: it neither costs nor counts any longer."""
@@ -323,15 +330,6 @@ class Ledger:
     def last_lease(self) -> int:
         """The number of the latest lease, 0 before the first."""
         return self.book.rows - 1
-
-    def _paid(self, row: int) -> Item:
-        """End a lease with an answer, and return the state of its item."""
-        del self.leases[row]
-        self.reserved -= 1
-        self.spent += 1
-        state = self.items[self.book.item[row]]
-        state.lease = None
-        return state
 
     def _overdue(self, at: float) -> bool:
         deadlines = self.deadlines

@@ -79,7 +79,8 @@ class Manager:
         ledger, now = self._begin("retract", now)
         if not isinstance(ledger.words.get(item), Adjudicated | Confirmed):
             raise NotAllowed(f"retract: a reviewer's word was needed, but nobody spoke of item {item}; name another")
-        verdict = self._judge().of_people(item, ledger.tally(ledger.items[item]))
+        state = ledger.items[item]
+        verdict = self._judge().of_people(item, ledger.tally(state), heard=state.heard)
         return self._record(Retracted(item, verdict, self._by, now, self._why))
 
     def know(self, item: int, label: int, *, now: float = 0.0) -> Gold:
@@ -249,9 +250,7 @@ class Manager:
             state = ledger.items[item]
             if ledger.book.is_check(row) or item in ledger.words:
                 continue
-            tally = ledger.tally(state)
-            tally[ledger.book.answer[row]] -= 1
-            verdict = judge.of_people(item, tally)
+            verdict = judge.verdict_with(item, state, answer=ledger.book.answer[row], by=-1)
             if verdict != state.verdict:
                 verdicts.append((item, verdict))
         return verdicts
