@@ -206,9 +206,8 @@ class Agenda:
         self.install(self.judge.posteriors)
 
     def _left(self, event: Removed) -> None:
-        if not event.stand:
-            for item in self.ledger.book.void_of(event.name):
-                self.requeue(item, self.ledger.items[item])
+        for item in self.ledger.freed:
+            self.requeue(item, self.ledger.items[item])
 
     def _grown(self, event: Added) -> None:
         self.queue.grow()

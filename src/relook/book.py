@@ -22,7 +22,7 @@ CHECKS = ("gold", "repeat")
 
 _GROWTH = 1_024
 
-_COLUMNS = {"state": np.int8, "purpose": np.int8, "answer": np.int32, "item": np.int32, "who": np.int32}
+_COLUMNS = {"state": np.int8, "purpose": np.int8, "answer": np.int32, "item": np.int32}
 """Columns that are looked at as arrays, and what they hold."""
 
 
@@ -124,13 +124,6 @@ class Book:
     def is_draw(self, row: int) -> bool:
         """Say whether a lease is for a random check."""
         return PURPOSES[self.purpose[row]] == "draw"
-
-    def void_of(self, annotator: str) -> list[int]:
-        """Return the items on which this person's answers count no more, in their order, each once."""
-        held = {name: np.frombuffer(getattr(self, name), kind)[: self.rows] for name, kind in _COLUMNS.items()}
-        void = (held["state"] == VOID) & (held["who"] == self.numbers.get(annotator, -1))
-        votes = held["purpose"] < PURPOSES.index(CHECKS[0])
-        return list(dict.fromkeys(held["item"][void & votes].tolist()))
 
     def votes(self) -> tuple[IntArray, IntArray]:
         """Return the items and classes of all answers that stand and name a class."""

@@ -242,15 +242,21 @@ def _remove(ledger: Ledger, event: Removed) -> None:
     ledger.people.pop(event.name, None)
     ledger.removed.add(event.name)
     ledger.paused.discard(event.name)
-    if not event.stand:
-        book = ledger.book
-        for row in list(book.of(event.name)):
-            book.take_back(row)
-            book.state[row] = VOID
-            if not book.is_check(row):
-                ledger.uncount(row)
-        ledger.checked.pop(event.name, None)
+    ledger.freed = [] if event.stand else _void(ledger, event.name)
     _judge(ledger, event.verdicts)
+
+
+def _void(ledger: Ledger, name: str) -> list[int]:
+    """Let a person's answers count no more, and return the items they were about."""
+    book, freed = ledger.book, []
+    for row in list(book.of(name)):
+        book.take_back(row)
+        book.state[row] = VOID
+        if not book.is_check(row):
+            ledger.uncount(row)
+            freed.append(book.item[row])
+    ledger.checked.pop(name, None)
+    return freed
 
 
 def _add(ledger: Ledger, event: Added) -> None:

@@ -110,6 +110,7 @@ class Ledger:
         self.people: dict[str, Role] = {}
         self.paused: set[str | None] = set()
         self.removed: set[str] = set()
+        self.freed: list[int] = []
         self.plain = True
 
     def hold(self, policy: Mapping[str, Any]) -> None:

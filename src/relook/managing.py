@@ -141,6 +141,11 @@ class Manager:
             raise BadInput(
                 f"change: a panel of one person at least was needed, but {panel} came; leave it open by None"
             )
+        if campaign.posteriors is not None and campaign.posteriors.items != len(ledger.given):
+            raise NotAllowed(
+                f"change: a ranking of all {len(ledger.given)} items was needed first, but the last one knows "
+                f"{campaign.posteriors.items}; rank with posteriors of all"
+            )
         changed = Changed(policy.record(), panel, [], self._by, now, self._why)
         before = ledger.policy, ledger.panel
         judge = Judge(ledger, policy, posteriors=campaign.posteriors)
