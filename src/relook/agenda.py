@@ -107,7 +107,7 @@ class Agenda:
 
     def requeue(self, item: int, state: Item) -> None:
         """Find an item that stands otherwise its new place."""
-        if self.ledger.awaited:
+        if self.ledger.drawn:
             self._await(item, state)
         if not state.out and state.verdict == UNSETTLED and state.heard:
             self.changed.pop(item, None)
@@ -200,7 +200,8 @@ class Agenda:
 
     def _drawn(self, event: Drawn) -> None:
         for item in event.items:
-            self._await(item, self.ledger.item(item))
+            if (state := self.ledger.items[item]).lease is None:
+                self.offer(item, state)
 
     def _moved(self, event: Changed) -> None:
         self.install(self.judge.posteriors)

@@ -207,6 +207,7 @@ def _mix(ledger: Ledger, event: Mixed) -> None:
 
 def _draw(ledger: Ledger, event: Drawn) -> None:
     for item in event.items:
+        ledger.item(item)
         ledger.draws += 1
         ledger.drawn[item] = ledger.awaited[item] = ledger.draws
 

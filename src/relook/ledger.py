@@ -376,10 +376,11 @@ class Ledger:
         row, book = event.lease, self.book
         if not 0 < row < book.rows or (event.counted != (row in self.leases)):
             return False
+        if (book.item[row], book.people[book.who[row]]) != (event.item, event.annotator):
+            return False
         if not event.counted and (book.state[row] != ENDED or event.verdict != self.items[event.item].verdict):
             return False
-        same = (book.item[row], book.people[book.who[row]]) == (event.item, event.annotator)
-        return same and NONE_OF_THESE <= event.answer < self._classes
+        return NONE_OF_THESE <= event.answer < self._classes
 
     def _may_undo(self, event: Undone) -> bool:
         row, book = event.lease, self.book
