@@ -41,7 +41,7 @@ class Held(NamedTuple):
 class Model:
     """The same questions and answers as `relook.campaign.Campaign`, with an item's chance of class 0 as its score."""
 
-    apart = 1
+    apart = 0
 
     def __init__(self, setting: Setting, chances: list[float]) -> None:
         self.setting = setting
