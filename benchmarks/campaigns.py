@@ -165,7 +165,12 @@ def main() -> None:
     options = parser.parse_args()
     began = process_time()
     checks = [
-        {"what": row.what, "needed": f"at most {row.most:g}", "found": round(row.found, 3), "holds": row.found <= row.most}
+        {
+            "what": row.what,
+            "needed": f"at most {row.most:g}",
+            "found": round(row.found, 3),
+            "holds": row.found <= row.most,
+        }
         for row in rows(quick=options.quick)
     ]
     sys.stdout.write(json.dumps(checks, indent=1) + "\n")

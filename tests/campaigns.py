@@ -415,7 +415,7 @@ def _mixed(known: Facts, event: Mixed) -> None:
 
 
 COUNT: Mapping[type, Callable[[Facts, Any], object]] = {
-    Started: lambda known, event: None,
+    Started: lambda *_: None,
     Ranking: lambda known, event: known.update(ranking=event.number),
     Lease: _leased,
     Renewed: _renewed,
@@ -439,8 +439,8 @@ COUNT: Mapping[type, Callable[[Facts, Any], object]] = {
     Removed: _removed,
     Added: _added,
     Withdrawn: _withdrawn,
-    Closed: lambda known, event: known.update(closed=True),
-    Reopened: lambda known, event: known.update(closed=False),
+    Closed: lambda known, _: known.update(closed=True),
+    Reopened: lambda known, _: known.update(closed=False),
 }
 
 

@@ -84,8 +84,9 @@ def check_history(
 ) -> History:
     """Return what a log comes to, or raise `Broken` with the law it breaks.
 
-    `acknowledged`: events that a client was told of: each is in the log, once, unchanged. `unknown`: leases whose answer
-    was sent and never acknowledged; where it comes, no other answer may be in the log than these and the acknowledged.
+    `acknowledged`: events that a client was told of: each is in the log, once, unchanged. `unknown`: leases whose
+    answer was sent and never acknowledged; where it comes, the log may hold no other answer than these and the
+    acknowledged ones.
     `stored`: facts that were kept beside the log, by the names of `History.facts`, which must be what the log comes to.
     """
     started = events[0] if events else None
@@ -206,34 +207,37 @@ def _judge(history: History, item: int, verdict: int) -> None:
 
 
 def _decide(history: History, event: Event) -> None:
-    match event:
-        case Renewed():
-            history.until = dict.fromkeys(history.until, event.until)
-        case Budget():
-            history.budget = event.total
-        case Adjudicated(item=item, verdict=verdict) | Gold(item=item, label=verdict):
-            history.verdicts[item] = history.fixed[item] = verdict
-        case Retracted():
-            history.fixed.pop(event.item, None)
-            history.verdicts[event.item] = event.verdict
-        case Changed():
-            history.returns = bool(event.policy.get("returns", False))
-            for item, verdict in event.verdicts:
-                _judge(history, item, verdict)
-        case Removed():
-            _remove(history, event)
-        case Added():
-            law(event.first == history.items, "items are numbered on", event)
-            history.items += len(event.given)
-        case Withdrawn():
-            law(not set(event.items) & set(history.held), "nobody holds what is withdrawn", event)
-        case Closed():
-            law(not history.held, "leases end before the close", event)
-            history.closed = True
-        case Reopened():
-            history.closed = False
-        case _:
-            pass
+    if isinstance(event, Adjudicated | Gold):
+        verdict = event.verdict if isinstance(event, Adjudicated) else event.label
+        history.verdicts[event.item] = history.fixed[event.item] = verdict
+    elif isinstance(event, Retracted):
+        history.fixed.pop(event.item, None)
+        history.verdicts[event.item] = event.verdict
+    elif isinstance(event, Changed):
+        history.returns = bool(event.policy.get("returns", False))
+        for item, verdict in event.verdicts:
+            _judge(history, item, verdict)
+    elif isinstance(event, Removed):
+        _remove(history, event)
+    else:
+        _agree(history, event)
+
+
+def _agree(history: History, event: Event) -> None:
+    if isinstance(event, Renewed):
+        history.until = dict.fromkeys(history.until, event.until)
+    elif isinstance(event, Budget):
+        history.budget = event.total
+    elif isinstance(event, Added):
+        law(event.first == history.items, "items are numbered on", event)
+        history.items += len(event.given)
+    elif isinstance(event, Withdrawn):
+        law(not set(event.items) & set(history.held), "nobody holds what is withdrawn", event)
+    elif isinstance(event, Closed):
+        law(not history.held, "leases end before the close", event)
+        history.closed = True
+    elif isinstance(event, Reopened):
+        history.closed = False
 
 
 def _remove(history: History, event: Removed) -> None:

@@ -31,7 +31,7 @@ from relook.judging import Judge
 from relook.ledger import Item, Ledger
 from relook.queue import FIRST, Queue
 from relook.rules import Policy
-from relook.scores import Score, checked, is_rowwise, score_items
+from relook.scores import checked, is_rowwise, score_items
 from relook.types import Posteriors
 
 
@@ -47,7 +47,6 @@ class Agenda:
         self.draws: Queue
         self.changed: dict[int, None] = {}
         self.catching_up = False
-        spoken = dict.fromkeys((Adjudicated, Confirmed, Gold, Retracted), self._spoken)
         self._follow: dict[type, Callable[[Any], None]] = {
             Lease: self._leased,
             Answer: self._answered,
@@ -60,7 +59,11 @@ class Agenda:
             Removed: self._left,
             Added: self._grown,
             Withdrawn: self._withdrawn,
-        } | spoken
+            Adjudicated: self._spoken,
+            Confirmed: self._spoken,
+            Retracted: self._spoken,
+            Gold: self._spoken,
+        }
 
     def follow(self, event: Event) -> None:
         """Keep in step with an event that the ledger has written down."""
@@ -68,25 +71,22 @@ class Agenda:
         if follow is not None:
             follow(event)
 
-    def take(self, annotator: str | None) -> tuple[int, Purpose] | None:
+    def take(self, annotator: str | None) -> tuple[int | None, Purpose]:
         """Return what this person should be asked next, and what for, and take it out; None when nothing is left."""
         item = self.queue.take(annotator)
-        if item is None:
-            item = self._left_over(annotator)
-            if item is None:
-                return None
-        return item, "draw" if item in self.ledger.awaited else "label"
+        return self._left_over(annotator) if item is None else item, "label"
 
-    def take_beside(self, annotator: str | None) -> tuple[int, Purpose] | None:
+    def take_beside(self, annotator: str | None) -> tuple[int | None, Purpose]:
         """Return the same, looking first at what does not stand in the queue: gold items, repeats, random checks."""
-        found = mixed_in(self.ledger, annotator)
-        if found is None:
-            drawn = self.draws.take(annotator)
-            found = self.take(annotator) if drawn is None else (drawn, "draw")
-        if found is not None:
-            self.queue.withdraw(found[0])
-            self.draws.withdraw(found[0])
-        return found
+        item, purpose = mixed_in(self.ledger, annotator) or (self.draws.take(annotator), "draw")
+        if item is None:
+            item, purpose = self.take(annotator)
+            if item is None:
+                return None, purpose
+            purpose = "draw" if item in self.ledger.awaited else "label"
+        self.queue.withdraw(item)
+        self.draws.withdraw(item)
+        return item, purpose
 
     def install(self, posteriors: Posteriors | None) -> None:
         """Order all items anew, by these posteriors."""
@@ -107,19 +107,20 @@ class Agenda:
 
     def requeue(self, item: int, state: Item) -> None:
         """Find an item that stands otherwise its new place."""
-        if self.ledger.drawn:
+        ledger, changed = self.ledger, self.changed
+        if ledger.drawn:
             self._await(item, state)
-        if not state.out and state.verdict == UNSETTLED and state.heard:
-            self.changed.pop(item, None)
+        if state.verdict == UNSETTLED and state.heard and not state.out:
+            changed.pop(item, None)
             if state.lease is None:
                 self.queue.announce(item, FIRST)
-        elif self.ledger.is_askable(state) and self.queue.is_ranked(item):
+        elif ledger.is_askable(state) and self.queue.is_ranked(item):
             self.queue.withdraw(item)
-            self.changed[item] = None
+            changed[item] = None
         else:
             self.queue.withdraw(item)
-            self.changed.pop(item, None)
-        if self.changed and self.ledger.counted % self.policy.batch == 0 and not self.catching_up:
+            changed.pop(item, None)
+        if changed and ledger.counted % self.policy.batch == 0 and not self.catching_up:
             self.rescore_changed()
 
     def offer(self, item: int, state: Item) -> None:

@@ -72,20 +72,20 @@ class Book:
 
     def write(self, event: Answer | Checked) -> None:
         """Write an answer into its row, as one that stands, or as one that came too late."""
-        row = event.lease
+        row, latest = event.lease, self.latest
         self.answer[row] = event.answer
         self.verdict[row] = event.verdict
         self.at[row] = event.at
         if event.seconds is not None:
             self.seconds[row] = event.seconds
-        if not event.counted:
+        if event.counted:
+            self.state[row] = TOLD
+            who = self.who[row]
+            self.of_person[row] = latest[who]
+            latest[who] = row
+            self.standing[who] += 1
+        else:
             self.state[row] = LATE
-            return
-        self.state[row] = TOLD
-        who = self.who[row]
-        self.of_person[row] = self.latest[who]
-        self.latest[who] = row
-        self.standing[who] += 1
 
     def take_back(self, row: int) -> None:
         """Take back the newest answer of a person."""

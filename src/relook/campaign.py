@@ -86,10 +86,9 @@ class Campaign:
             return None
         if not (ledger.plain or may_be_asked(ledger, annotator)):
             return None
-        found = self._agenda.take(annotator) if ledger.plain else self._agenda.take_beside(annotator)
-        if found is None:
+        item, purpose = self._agenda.take(annotator) if ledger.plain else self._agenda.take_beside(annotator)
+        if item is None:
             return None
-        item, purpose = found
         state = ledger.items.get(item)
         nth = state.heard if state is not None else 0
         lease = Lease(ledger.book.rows, item, annotator, nth, now, now + ledger.started.lease_seconds, purpose)
@@ -114,12 +113,23 @@ class Campaign:
             lease = ledger.leases[number]
         state = ledger.items[item]
         if lease.purpose in CHECKS:
-            checked = Checked(number, item, lease.annotator, answer, True, state.verdict, now, seconds)
-            self.record(checked)
-            return checked
+            who, stands = lease.annotator, state.verdict
+            known = Checked(number, item, who, answer, counted=True, verdict=stands, at=now, seconds=seconds)
+            self.record(known)
+            return known
         agenda = self._agenda
         verdict = agenda.judge.verdict_with(item, state, answer=answer)
-        event = Answer(number, item, lease.annotator, answer, ledger.ranking, True, verdict, now, seconds)
+        event = Answer(
+            number,
+            item,
+            lease.annotator,
+            answer,
+            ledger.ranking,
+            counted=True,
+            verdict=verdict,
+            at=now,
+            seconds=seconds,
+        )
         ledger.answer(event)
         self.events.append(event)
         agenda.requeue(item, state)

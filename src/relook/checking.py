@@ -42,7 +42,12 @@ def _gold(ledger: Ledger, annotator: str) -> int | None:
     asked = ledger.checked.get(annotator, ())
     for item in ledger.gold:
         state = ledger.items[item]
-        if item not in asked and item not in ledger.withdrawn and state.lease is None and not ledger.has_answer_of(state, annotator):
+        if (
+            item not in asked
+            and item not in ledger.withdrawn
+            and state.lease is None
+            and not ledger.has_answer_of(state, annotator)
+        ):
             return item
     return None
 

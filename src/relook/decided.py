@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
 from relook.book import VOID
@@ -92,7 +91,7 @@ def _may_be_gold(ledger: Ledger, event: Gold) -> bool:
     return fits and event.item not in ledger.withdrawn
 
 
-def _may_mix(ledger: Ledger, event: Mixed) -> bool:
+def _may_mix(_: Ledger, event: Mixed) -> bool:
     return min(event.gold, event.repeat) >= 0 and event.gold + event.repeat <= 1
 
 
@@ -154,7 +153,7 @@ def _may_withdraw(ledger: Ledger, event: Withdrawn) -> bool:
     return fits and held.isdisjoint(event.items) and all(_is_item(ledger, item) for item in event.items)
 
 
-def _may_reopen(ledger: Ledger, event: Reopened) -> bool:
+def _may_reopen(ledger: Ledger, _: Reopened) -> bool:
     return ledger.closed
 
 
@@ -271,13 +270,13 @@ def _withdraw(ledger: Ledger, event: Withdrawn) -> None:
         ledger.awaited.pop(item, None)
 
 
-def _close(ledger: Ledger, event: Closed) -> None:
+def _close(ledger: Ledger, _: Closed) -> None:
     if ledger.leases:
         raise BadLog(f"log: leases must end before a campaign closes, but {len(ledger.leases)} are open")
     ledger.closed = True
 
 
-def _reopen(ledger: Ledger, event: Reopened) -> None:
+def _reopen(ledger: Ledger, _: Reopened) -> None:
     ledger.closed = False
 
 
@@ -286,7 +285,7 @@ def _judge(ledger: Ledger, verdicts: Iterable[tuple[int, int]]) -> None:
         ledger.items[item].verdict = verdict
 
 
-CHECK: dict[type[msgspec.Struct], Callable[[Ledger, Any], bool]] = {
+CHECK: dict[type, Callable[[Ledger, Any], bool]] = {
     Adjudicated: _may_adjudicate,
     Confirmed: _may_confirm,
     Retracted: _may_retract,
@@ -305,7 +304,7 @@ CHECK: dict[type[msgspec.Struct], Callable[[Ledger, Any], bool]] = {
 }
 """Whether a decision can have followed what came before it."""
 
-APPLY: dict[type[msgspec.Struct], Callable[[Ledger, Any], None]] = {
+APPLY: dict[type, Callable[[Ledger, Any], None]] = {
     Adjudicated: _speak,
     Confirmed: _speak,
     Retracted: _retract,

@@ -39,9 +39,10 @@ class Judge:
         """Judge an item by people's answers alone: how many gave each, which is used up, and how many did at all."""
         unclear, outside = tally.pop(), tally.pop()
         if heard > unclear + outside:
-            label = self._settled(item, tally)
-            if label is not None:
-                return label
+            belief = self.belief(item, tally) if self._by_belief else None
+            votes = self.ledger.votes(item, tally)
+            if self._stop(votes, belief):
+                return votes.index(max(votes)) if belief is None else int(belief.argmax())
         if unclear >= 2:
             return UNCLEAR
         if outside >= 2:
@@ -49,17 +50,10 @@ class Judge:
         panel = self.ledger.panel
         return DISPUTED if panel is not None and heard >= panel else UNSETTLED
 
-    def _settled(self, item: int, counts: list[int]) -> int | None:
-        if self._by_belief:
-            belief = self.belief(item, counts.copy())
-            return int(belief.argmax()) if self._stop(self.ledger.votes(item, counts), belief) else None
-        votes = self.ledger.votes(item, counts)
-        return votes.index(max(votes)) if self._stop(votes, None) else None
-
     def belief(self, item: int, counts: list[int]) -> FloatArray:
         """Return the belief about an item's class, of which so many gave each."""
         model: AnswerModel = getattr(self.policy.stop, "model", AnswerModel())
-        return model.belief(self._rows([item], [counts]))[0]
+        return model.belief(self._rows([item], [counts.copy()]))[0]
 
     def rows(self, items: list[int]) -> Rows:
         """Return what a score sees of some items that people spoke of."""

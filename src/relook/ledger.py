@@ -78,14 +78,14 @@ class Ledger:
         self._stand_by()
         self.hold(started.policy)
         self.extend(given)
-        self._check: dict[type, Callable[[Any], bool]] = {
+        own_checks: dict[type, Callable[[Any], bool]] = {
             Lease: self._may_lease,
             Renewed: self._may_renew,
             Answer: self._may_answer,
             Checked: self._may_check,
             Undone: self._may_undo,
-        } | {kind: partial(check, self) for kind, check in CHECK.items()}
-        self._apply: dict[type, Callable[[Any], None]] = {
+        }
+        own: dict[type, Callable[[Any], None]] = {
             Ranking: self.ranked,
             Lease: self.lease,
             Renewed: self.renew,
@@ -94,7 +94,9 @@ class Ledger:
             Answer: self.answer,
             Checked: self.check,
             Undone: self.undo,
-        } | {kind: partial(write, self) for kind, write in APPLY.items()}
+        }
+        self._check = own_checks | {kind: partial(check, self) for kind, check in CHECK.items()}
+        self._apply = own | {kind: partial(write, self) for kind, write in APPLY.items()}
 
     def _stand_by(self) -> None:
         """Begin with nothing decided."""
@@ -164,10 +166,12 @@ class Ledger:
         """Turn how many named each class into votes: the given label is added, at its weight."""
         if self._labels is None:
             weight = self._weight
-            return [weight * given + count for given, count in zip(self.given.given[item].tolist(), counts, strict=True)]
+            return [
+                weight * given + count for given, count in zip(self.given.given[item].tolist(), counts, strict=True)
+            ]
         label = self._labels[item]
         if label >= 0:
-            counts[label] += self._weight  # type: ignore[assignment]
+            counts[label] += self._weight  # type: ignore[call-overload]
         return counts  # type: ignore[return-value]
 
     def has_answer_of(self, state: Item, annotator: str | None) -> bool:
@@ -228,15 +232,15 @@ class Ledger:
 
     def lease(self, event: Lease) -> None:
         """Somebody holds an item; a place in the budget is reserved."""
-        number = event.number
-        if number != self.book.rows or self.spent + self.reserved >= self.budget or self.closed:
+        number, book = event.number, self.book
+        if number != book.rows or self.spent + self.reserved >= self.budget or self.closed:
             raise BadLog(f"log: lease {number} cannot follow lease {self.last_lease} with {self.left} answers left")
-        state = self.item(event.item)
+        state = self.items.get(event.item) or self.item(event.item)
         heard = state.last > 0 and self.has_answer_of(state, event.annotator)
         if state.lease is not None or heard != (event.purpose == "repeat"):
             raise BadLog(f"log: lease {number} needs item {event.item} to be free for {event.annotator}, but it is not")
         state.lease = number
-        self.book.open(event.item, event.annotator, event.purpose)
+        book.open(event.item, event.annotator, event.purpose)
         self.leases[number] = event
         self.deadlines.append((event.until, number))
         self.reserved += 1
