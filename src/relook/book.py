@@ -47,7 +47,7 @@ class Book:
         self.latest = [0]
         self.standing = [0]
 
-    def open(self, item: int, annotator: str | None, purpose: Purpose = "label") -> None:
+    def open(self, item: int, annotator: str | None, *, purpose: Purpose = "label") -> None:
         """Begin the next row."""
         row = self.rows
         if row == len(self.item):

@@ -12,6 +12,7 @@ from relook import __version__
 from relook.agenda import Agenda
 from relook.book import CHECKS
 from relook.checking import may_be_asked
+from relook.deciding import Decisions
 from relook.errors import BadInput, BadLog, NotAllowed
 from relook.events import (
     NONE_OF_THESE,
@@ -32,7 +33,6 @@ from relook.events import (
     Undone,
 )
 from relook.ledger import Ledger
-from relook.managing import Manager
 from relook.origins import check_ids, posteriors_of, start_of
 from relook.rules import Policy, Terms, as_record, check_answer, check_budget, check_name
 from relook.types import IntArray, Labels, Posteriors
@@ -189,9 +189,9 @@ class Campaign:
         self.record(event)
         return event
 
-    def by(self, name: str, why: str | None = None) -> Manager:
+    def by(self, name: str, why: str | None = None) -> Decisions:
         """Return what this person may decide about the campaign, each for this reason where one is given."""
-        return Manager(self, check_name(name), why=why)
+        return Decisions(self, check_name(name), why=why)
 
     def close(self, now: float = 0.0, *, by: str | None = None, why: str | None = None) -> Closed:
         """End the campaign: open leases expire, and later answers are kept but do not count."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 RULES = {
-    "vote": "the class that answers, or somebody who may, settled; else that with most votes, the given label on a tie, or none",
+    "vote": "the class that answers settled; else the class with most votes, the given label on a tie, or none",
     "belief": "the class that class probabilities and people's answers together make likeliest",
 }
 """The rules for `final`, and what each says."""

@@ -240,7 +240,7 @@ class Ledger:
         if state.lease is not None or heard != (event.purpose == "repeat"):
             raise BadLog(f"log: lease {number} needs item {event.item} to be free for {event.annotator}, but it is not")
         state.lease = number
-        book.open(event.item, event.annotator, event.purpose)
+        book.open(event.item, event.annotator, purpose=event.purpose)
         self.leases[number] = event
         self.deadlines.append((event.until, number))
         self.reserved += 1

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _E = TypeVar("_E", bound=Event)
 
 
-class Manager:
+class Decisions:
     """What one person decides; made by `Campaign.by`.
 
     >>> from relook.campaign import Campaign
