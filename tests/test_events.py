@@ -31,6 +31,7 @@ from relook.rules import Policy, Terms
 from relook.scores import RandomOrder
 from relook.types import Labels
 from tests.campaigns import World, run, scripts, worlds
+from tests.conftest import ROOT
 from tests.laws import LAW, catches
 
 count = st.integers(-4, 2**53)
@@ -246,3 +247,9 @@ def test_numbers_of_numpy_can_be_written() -> None:
     assert events == campaign.events
     again = Campaign.replay(events, labels, policy, rankings={1: None})
     assert again.events == events
+
+
+def test_the_page_lists_every_event_with_its_fields() -> None:
+    rows = [line.split(" | ") for line in (ROOT / "docs" / "events.md").read_text("utf-8").splitlines()]
+    told = {row[0].strip("| `"): tuple(row[1].split(", ")) for row in rows if row[0].startswith("| `")}
+    assert told == FIELDS
