@@ -253,7 +253,7 @@ def decided(campaign: Campaign) -> Facts:
         "out": sorted(item for item, state in ledger.items.items() if state.out),
         "mixed": None if mixed is None else (mixed.gold, mixed.repeat),
         "checked": {who: sorted(items) for who, items in ledger.checked.items() if items},
-        "awaited": list(ledger.awaited),
+        "awaited": sorted(ledger.awaited, key=lambda item: ledger.awaited[item]),
         "guideline": None if ledger.guideline is None else ledger.guideline.text,
         "people": dict(ledger.people),
         "paused": set(ledger.paused),

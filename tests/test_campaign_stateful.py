@@ -97,7 +97,7 @@ class Machine(RuleBasedStateMachine):
         type(self).steps += 1
         campaign, model = self.campaign, self.model
         assert (campaign.spent, campaign.reserved, campaign.budget) == (model.paid, len(model.leases), model.budget)
-        assert list(campaign.ledger.awaited) == list(model.awaited)
+        assert campaign.ledger.awaited == model.awaited
         assert {item: campaign.verdict(item) for item in model.items} == model.verdicts
 
     @rule(n=number)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -32,6 +33,7 @@ from relook.scores import RandomOrder
 from relook.types import Labels
 from tests.campaigns import World, run, scripts, worlds
 from tests.conftest import ROOT
+from tests.history import check_history
 from tests.laws import LAW, catches
 
 count = st.integers(-4, 2**53)
@@ -204,6 +206,19 @@ def test_a_log_of_the_first_release_is_read() -> None:
     campaign = Campaign.replay(events, labels, policy, rankings={})
     assert (campaign.spent, campaign.reserved, campaign.ledger.closed, campaign.verdict(1)) == (0, 0, True, -1)
     assert campaign.ledger.book.told(3).counted is False  # type: ignore[union-attr]
+
+
+def test_a_longer_log_of_schema_1_is_read() -> None:
+    """Written by version 0.1.0: five people, everything that could happen then. The file never changes."""
+    lines = (Path(__file__).parent / "logs" / "schema-1.jsonl").read_bytes()
+    events = from_lines(lines)
+    assert to_lines(events) == lines
+    labels = Labels(np.array([0, 1, 2, -1, 0, 1, 2, 0]), 3)
+    policy = Policy("any", RandomOrder(0), returns=True, given_weight=0.5, batch=2)
+    campaign = Campaign.replay(events, labels, policy, rankings={})
+    assert (campaign.spent, campaign.final().tolist()) == (16, [0, 1, 0, -1, 0, 1, 2, 0])
+    assert [campaign.verdict(item) for item in range(8)] == [-1, 1, 0, -1, 0, 1, 2, -2]
+    assert check_history(events).spent == 16
 
 
 @pytest.mark.parametrize(

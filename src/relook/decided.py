@@ -169,7 +169,11 @@ def _are_verdicts(ledger: Ledger, verdicts: Verdicts) -> bool:
     """Say whether each is another verdict, for an item that people spoke of and nobody had the last word on."""
     items, words = ledger.items, ledger.words
     return len({item for item, _ in verdicts}) == len(verdicts) and all(
-        item in items and item not in words and _is_verdict(ledger, verdict) and items[item].verdict != verdict
+        item in items
+        and items[item].heard
+        and item not in words
+        and _is_verdict(ledger, verdict)
+        and items[item].verdict != verdict
         for item, verdict in verdicts
     )
 
