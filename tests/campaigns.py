@@ -318,7 +318,7 @@ def _renewed(known: Facts, event: Renewed) -> None:
 def _ended(known: Facts, event: Expired | Skipped) -> None:
     item, who = known["ended"][event.lease] = known["leases"].pop(event.lease)
     del known["until"][event.lease]
-    if isinstance(event, Skipped) and who is not None:
+    if isinstance(event, Skipped) and who is not None and known["purpose"][event.lease] in ("label", "draw"):
         known["skipped"].setdefault(who, []).append(item)
 
 

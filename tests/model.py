@@ -174,7 +174,7 @@ class Model:
         if number not in self.leases:
             return False
         item, who = self.leases[number][:2]
-        if who is not None:
+        if who is not None and self.leases[number].purpose in VOTES:
             self.given_back.setdefault(who, []).append(item)
         self.end(number)
         return True

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from relook.book import ENDED, TOLD, Book
+from relook.book import CHECKS, ENDED, TOLD, Book
 from relook.decided import APPLY, CHECK
 from relook.errors import BadInput, BadLog
 from relook.events import (
@@ -247,7 +247,7 @@ class Ledger:
         self.now = event.at
         if self.skipped:
             self.skipped.get(event.annotator, {}).pop(event.item, None)
-        if event.purpose in ("gold", "repeat"):
+        if event.purpose in CHECKS:
             self.checked.setdefault(event.annotator, set()).add(event.item)
 
     def renew(self, event: Renewed) -> None:
@@ -268,10 +268,10 @@ class Ledger:
         self.now = event.at
 
     def skip(self, event: Skipped) -> None:
-        """As above, and the person who gave the item back sees it again last."""
+        """As above, and the person who gave the item back sees it again last; a check never comes back."""
         lease = self.leases.get(event.lease)
         self.release(event)
-        if lease is not None and lease.annotator is not None:
+        if lease is not None and lease.annotator is not None and lease.purpose not in CHECKS:
             self.skipped.setdefault(lease.annotator, {})[lease.item] = None
 
     def answer(self, event: Answer) -> None:
