@@ -377,7 +377,7 @@ def from_lines(lines: bytes) -> list[Event]:
     r"""Return the events that JSON lines hold; the first line that is none is named.
 
     >>> from_lines(b'{"type":"closed","at":2.0}\n')
-    [Closed(at=2.0)]
+    [Closed(at=2.0, by=None, why=None)]
     """
     events: list[Event] = []
     for number, line in enumerate(lines.splitlines(), start=1):
