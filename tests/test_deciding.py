@@ -364,3 +364,17 @@ class TestRestart:
         assert len(campaign.drain()) == 4
         assert campaign.drain() == []
         assert say(campaign, DOG) == [1]
+
+
+def test_a_ranking_keeps_what_made_its_posteriors() -> None:
+    campaign = pets()
+    told = campaign.rank(Posteriors(PETS.values, about={"selector": "knn", "answers": 12}))
+    assert told.about == {"selector": "knn", "answers": 12}
+    assert from_lines(to_lines([told])) == [told]
+
+
+def test_a_start_keeps_what_was_agreed() -> None:
+    terms = Terms(names=("cat", "dog", "fox"), purpose="evaluation", continues="ab12", hours=2.5, by="Max")
+    started = pets(terms=terms).ledger.started
+    assert (started.names, started.purpose, started.continues) == (("cat", "dog", "fox"), "evaluation", "ab12")
+    assert (started.hours, started.by) == (2.5, "Max")
