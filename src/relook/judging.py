@@ -29,9 +29,10 @@ class Judge:
 
     def verdict_with(self, item: int, state: Item, *, answer: int, by: int = 1) -> int:
         """Judge an item as it would stand with one more answer (1), or without one of its own (-1)."""
-        if state.out and item in self.ledger.words:
+        ledger = self.ledger
+        if state.out and item in ledger.words:
             return state.verdict
-        tally = self.ledger.tally(state)
+        tally = ledger.tally(state) if state.last else ledger.no_tally.copy()
         tally[answer] += by
         return self.of_people(item, tally, heard=state.heard + by)
 

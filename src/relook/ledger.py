@@ -126,6 +126,7 @@ class Ledger:
         """Have these given labels, all of them, from here on."""
         self.given = given
         self._classes = given.classes
+        self.no_tally = [0] * (given.classes - NONE_OF_THESE)
         self._labels = array("i", given.given.astype(np.int32).tobytes()) if given.given.ndim == 1 else None
 
     def apply(self, event: Event) -> None:
@@ -155,7 +156,7 @@ class Ledger:
 
     def tally(self, state: Item) -> list[int]:
         """Return how many gave each answer: a place a class, and two at the end, counted from there as -1 and -2."""
-        tally = [0] * (self._classes - NONE_OF_THESE)
+        tally = self.no_tally.copy()
         row, answer, on_item = state.last, self.book.answer, self.book.on_item
         while row:
             tally[answer[row]] += 1
