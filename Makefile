@@ -13,7 +13,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 RECIPE := pyproject.toml constraints.txt
 
 # What the tests try: every optional part.
-PARTS := dev,dicom,hf,train
+PARTS := dev,dicom,embed,hf,train
 
 .PHONY: help demo test check bench docs format browser clean
 
@@ -38,7 +38,7 @@ check: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --hypothesis-profile quick
+	@$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow and not nightly" --hypothesis-profile quick
 
 format: $(VENV)/.dev
 	@$(BIN)/ruff check --fix --exit-zero .
@@ -49,6 +49,7 @@ bench: $(VENV)/.dev
 
 docs: $(VENV)/.docs
 	@$(BIN)/python -m tests.reference
+	@$(BIN)/python -m tests.recipe_table
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "Wrote docs/cli.md and site/index.html"
 

@@ -40,18 +40,21 @@ def measure(place: Path, *, epochs: int, seeds: int, device: str) -> list[dict[s
     """Train a network a seed and return a row each: how long, how fast, how right alone and with those before it."""
     import torch
 
-    from relook.train.pretrain import Place, Schedule, embedded, pretrained
+    from relook.train.loop import Place, trained
+    from relook.train.material import Material
+    from relook.train.predict import embedded
+    from relook.train.schedule import Schedule
     from relook.train.simclr import SimClr
 
-    with np.load(place, allow_pickle=False) as found:
-        images = torch.from_numpy(found["images"])
-        known = {name: found[name] for name in ("rows", "given", "true")}
+    with np.load(place, allow_pickle=False) as file:
+        images = torch.from_numpy(file["images"])
+        known = {name: file[name] for name in ("rows", "given", "true")}
     schedule, rows, total = Schedule(epochs=epochs), [], np.zeros((len(known["rows"]), 10))
     for seed in range(seeds):
         began = time.perf_counter()
-        encoder, seen = pretrained(images, SimClr(), schedule=schedule, seed=seed, place=Place(device=device))
+        found = trained(Material(images), SimClr(), schedule=schedule, seed=seed, place=Place(device=device))
         seconds = time.perf_counter() - began
-        posteriors = lda(embedded(encoder, images, seen=seen).numpy()[known["rows"]], known["given"])
+        posteriors = lda(embedded(found, images).numpy()[known["rows"]], known["given"])
         total += posteriors
         pairs = epochs * (len(images) // schedule.batch) * schedule.batch
         right, mean = (float((values.argmax(1) == known["true"]).mean()) for values in (posteriors, total))

@@ -122,7 +122,7 @@ class TestTour:
         said = run("tour", "pets")
         assert said.status == 0, said.err
         assert said.out.startswith("40 items (images, linked), 2 classes (cat, dog).")
-        assert "logistic regression on the pixels of pictures of 16 x 16" in said.out
+        assert "nearest neighbours on the pixels of pictures of 16 x 16" in said.out
         assert "Wrote pets-relook, pets-relook/ranking.csv, pets-relook/report.html" in said.out
         assert "data:image/" in Path("pets-relook/report.html").read_text()
         first = pl.read_csv("pets-relook/ranking.csv").row(0, named=True)
@@ -141,7 +141,11 @@ class TestRankSet:
         run("import", "reviews.csv", "--to", "s", "--group", "who")
         said = run("rank", "s", "--top", "2", "--report", "page.html")
         assert said.status == 0, said.err
-        assert "5 folds that keep groups together: logistic regression on pieces of the words" in said.out
+        first, full = (line for line in said.out.splitlines() if "5 folds that keep groups together" in line)
+        assert first.startswith("A first ranking is in s/ranking.csv; the full one follows and takes its place. Out of")
+        assert "together: linear discriminants on pieces of the words" in first
+        assert "together: the mean of linear discriminants, logistic regression and nearest neighbours on" in full
+        assert "of the given labels; log loss" in full
         assert "Wrote s/ranking.csv, page.html\nNext: relook export s --to labels.csv" in said.out
 
     def test_takes_the_probabilities_that_came_along(self, run: Run) -> None:
@@ -158,7 +162,10 @@ class TestRankSet:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (("rank", "s", "--labels", "y.npy"), "a set or two files were needed, but s came with files; import them"),
+            (
+                ("rank", "s", "--labels", "y.npy"),
+                "a set, whose labels it holds, or two files were needed, but s came with --labels",
+            ),
             (("rank",), "--labels and --probabilities, were needed, but --labels lacks; name it"),
             (("rank", "--labels", "y.npy"), "were needed, but --probabilities lacks; name it"),
             (
@@ -166,6 +173,8 @@ class TestRankSet:
                 "--split belongs to an imported set, but two files came; import them, or leave it out",
             ),
             (("rank", "s"), "an imported set was needed"),
+            (("rank", "-l", "y.npy", "-p", "p.npy", "--method", "lda"), "--method belongs to an imported set, but two"),
+            (("rank", "s", "-p", "p.npy", "--method", "lda"), "--method or --probabilities was needed, but both came"),
         ],
     )
     def test_sources_that_do_not_fit_are_refused(self, run: Run, words: tuple[str, ...], message: str) -> None:
@@ -193,7 +202,7 @@ class TestSimulateSet:
         assert "the true one on 100.0 % of the items" in run(*words).out
         Path("noisy/probabilities.npy").unlink()
         np.save("noisy/embeddings.npy", truth)
-        assert "Class probabilities: logistic regression on the features" in run(*words).out
+        assert "Class probabilities: fitted as by relook rank to the features" in run(*words).out
 
     def test_one_split_alone(self, run: Run) -> None:
         reviews(200)

@@ -230,13 +230,13 @@ def test_options_of_the_simulation_change_what_comes(run: Run, arrays: Path, wor
 
 def test_embeddings_are_fitted_out_of_sample_and_kept(run: Run, arrays: Path) -> None:
     from relook import Labels
-    from relook.selectors.logistic import cross_fitted
+    from relook.selectors import FULL, named
 
     words = (*OWN, "--embeddings", "embeddings.npy", "--policy", "paper", "--answers", "40", "--seeds", "2")
     said = run(*words, "--to", "r")
-    assert "Class probabilities: logistic regression" in said.out
+    assert "Class probabilities: fitted as by relook rank" in said.out
     (kept,) = (arrays / "r").glob("posteriors-*.npy")
-    fitted = cross_fitted(np.load("embeddings.npy"), Labels(np.load("labels.npy"), 4))
+    fitted = named(FULL)(np.load("embeddings.npy"), Labels(np.load("labels.npy"), 4))
     assert np.array_equal(np.load(kept), fitted.values)
     np.save("q.npy", fitted.values[0])
     run(*OWN, "--probabilities", "q.npy", "--policy", "paper", "--answers", "40", "--seeds", "2", "--to", "q")
@@ -672,3 +672,29 @@ def test_a_world_of_other_probabilities_is_another_world() -> None:
     world = small_world()
     other = msgspec.structs.replace(world, posteriors=world.clean)
     assert world.inputs() != other.inputs()
+
+
+def test_a_model_is_trained_anew_every_so_many_answers(run: Run) -> None:
+    words = (*OWN, "--embeddings", "embeddings.npy", "--policy", "default,random", "--answers", "60", "--seeds", "2")
+    shares = {}
+    for to, more in {
+        "once": (),
+        "often": ("--update-every", "20"),
+        "heavy": ("--update-every", "20", "--answered-weight", "5"),
+        "late": ("--update-every", "60"),
+    }.items():
+        said = run(*words, "--method", "lda", *more, "--to", to)
+        assert said.status == 0, said.err
+        rows = json.loads(Path(to, "rows.json").read_text())
+        shares[to] = {name: [row["auc"] for row in rows if row["policy"] == name] for name in ("default", "random")}
+    assert shares["once"]["default"] != shares["often"]["default"] != shares["heavy"]["default"]
+    assert shares["late"] == shares["once"], "after the last answer nothing is trained"
+    assert shares["once"]["random"] == shares["often"]["random"], "a policy that looks at no model does without"
+
+
+def test_updates_that_cannot_be_are_refused(run: Run) -> None:
+    words = (*OWN, "--embeddings", "embeddings.npy", "--answers", "9", "--seeds", "1")
+    assert "update_every: every answer at most was needed, but 0 came" in run(*words, "--update-every", "0").err
+    assert "'lad' came; is lda meant?" in run(*words, "--method", "lad").err
+    said = run(*OWN, *MODEL, "--answers", "9", "--update-every", "3")
+    assert "needs class probabilities, but none came" in said.err, "there is nothing to train on"

@@ -28,6 +28,7 @@ from relook.experiment import (
     resumed,
     rule_hash,
 )
+from relook.retraining import Training
 from relook.runs import Record
 from relook.stopping import Agree
 from relook.types import Dataset, Labels, Posteriors
@@ -87,6 +88,8 @@ def test_a_key_tells_every_argument_of_a_job_apart() -> None:
         {"inputs": {"given": "other"}},
         {"rule": "other"},
         {"software": "other"},
+        {"training": Training()},
+        {"update_every": 5},
     ]
     assert {next(iter(change)) for change in changes} == set(Job.__struct_fields__)
     keys = {job(**change).key() for change in changes} | {job().key()}

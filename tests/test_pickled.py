@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relook import npfiles, pickled
+from relook import npfiles, pickledfiles
 from relook.errors import BadInput
-from relook.pickled import unpickled, values
+from relook.pickled import values
+from relook.pickledfiles import unpickled
 from tests.malformed import read_or_refused
 from tests.watched import watched
 
@@ -149,7 +150,7 @@ class TestPlain:
         with pytest.raises(BadInput, match=r"one data\.pkl of at most 67,108,864 bytes was needed"):
             unpickled(path)
         assert time.process_time() - began < 5
-        monkeypatch.setattr(pickled, "MOST_BYTES", 100)
+        monkeypatch.setattr(pickledfiles, "MOST_BYTES", 100)
         with pytest.raises(BadInput, match=r"at most 100 bytes were needed, but it has \d\d,\d+; is it another file"):
             unpickled(path)
 
@@ -370,6 +371,6 @@ def test_planted_fault_fails_the_check(path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(npfiles, "BROKEN", ())
     with pytest.raises(IndexError):
         check(HOSTILE["an empty stack"], path)
-    monkeypatch.setattr(pickled, "values", lambda content, **_: [pickle.loads(content)])
+    monkeypatch.setattr(pickledfiles, "values", lambda content, **_: [pickle.loads(content)])
     with pytest.raises(AssertionError):
         check(pickle.dumps(Runs(dict, ())), path)

@@ -47,6 +47,14 @@ class TestViews:
     def test_a_plain_view_changes_nothing(self, images: torch.Tensor) -> None:
         assert torch.allclose(view(images), images / 255, atol=1e-6)
 
+    def test_a_smaller_view_is_the_same_picture_with_fewer_pixels(self, images: torch.Tensor) -> None:
+        small = torch.nn.functional.interpolate(images / 255, size=6, mode="bilinear", align_corners=False)
+        assert torch.allclose(view(images, side=6), small, atol=1e-5)
+
+    def test_noise_is_drawn_for_the_pixels_of_the_view(self, images: torch.Tensor) -> None:
+        found = view(images, side=6, noise=0.1, rotation=10.0, elastic=1.0, erased=1.0)
+        assert (found.shape, float(found.min()) >= 0) == ((6, 3, 6, 6), True)
+
     def test_a_flip_is_a_mirror_image(self, images: torch.Tensor) -> None:
         assert torch.allclose(view(images, flip=1), images.flip(3) / 255, atol=1e-6)
 

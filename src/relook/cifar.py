@@ -13,8 +13,9 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from relook import npfiles, pickled
+from relook import npfiles
 from relook.errors import BadInput
+from relook.pickledfiles import unpickled
 from relook.types import IntArray
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -166,7 +167,7 @@ def _table(path: Path) -> NDArray[np.uint8]:
 def _batch(path: Path) -> tuple[NDArray[np.uint8], IntArray]:
     if not path.is_file():
         raise BadInput(f"cifar10: {path} was needed, but there is no such file; unpack the archive again")
-    found = pickled.unpickled(path)
+    found = unpickled(path)
     pixels, labels = found.get("data"), found.get("labels")
     sound = isinstance(pixels, np.ndarray) and pixels.shape == (_BATCH, _PIXELS) and pixels.dtype == np.uint8
     if (

@@ -64,6 +64,9 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     batch: tuple[int, ...] = (1,)
     annotators: int | None = None
     protocol: Protocol = "exact"
+    method: str | None = None
+    update_every: int | None = None
+    answered_weight: float = 1.0
 
     def __post_init__(self) -> None:
         for key in LISTS:
@@ -80,6 +83,8 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
                 f"annotators: a panel of at least 2 people was needed, but {self.annotators} came; "
                 "leave it out for a crowd without end"
             )
+        if self.update_every is not None and self.update_every < 1:
+            raise BadInput(f"update_every: every answer at most was needed, but {self.update_every} came; 500 is usual")
         if self.annotators is not None and self.protocol == "paper-code":
             raise BadInput(
                 f"annotators: the paper's code asks a crowd without end, but a panel of {self.annotators} came; "

@@ -22,10 +22,11 @@ from relook.engines import Engine
 from relook.engines.serial import serial
 from relook.errors import BadInput, RelookError
 from relook.policies import BOUNDS, Setting, check_rule, named
+from relook.retraining import Training, trainer
 from relook.rules import Policy
 from relook.runs import PARTS, Record, read_part, recorded, write_part
 from relook.scores import is_rowwise, score_items
-from relook.simulation import Annotator, Simulation, simulate
+from relook.simulation import Annotator, Simulation, Update, simulate
 from relook.stopping import named as settled_by
 from relook.stopping import uses_belief
 from relook.types import Dataset, FloatArray, Posteriors, fingerprint
@@ -91,6 +92,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     inputs: dict[str, str | None] = {}
     rule: str | None = None
     software: str = __version__
+    training: Training | None = None
+    update_every: int | None = None
 
     def key(self) -> str:
         """Return the hash of the job.
@@ -112,6 +115,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     batch: int = 1
     annotators: int | None = None
     protocol: Protocol = "exact"
+    training: Training | None = None
+    update_every: int | None = None
 
     def jobs(self, world: World) -> list[Job]:
         """Return a job for each policy and seed, and those of the upper bound where there are clean posteriors."""
@@ -125,6 +130,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             annotators=self.annotators,
             protocol=self.protocol,
             inputs=world.inputs(),
+            training=self.training,
+            update_every=self.update_every,
         )
         bounds = [] if world.clean is None else [(self.bounding(), UPPER_BOUND)]
         return [
@@ -155,8 +162,17 @@ class Play(msgspec.Struct, frozen=True, eq=False):
             seen,
             protocol=job.protocol,
             seed=job.seed,
+            update=update_of(job, world),
+            update_every=job.update_every or 1,
         )
         return recorded(simulate(world.dataset, simulation), world.dataset)
+
+
+def update_of(job: Job, world: World) -> Update | None:
+    """Return what trains anew every so many answers, where that is asked for and the policy looks at a model."""
+    if job.training is None or job.update_every is None or job.policy in BLIND or job.name == UPPER_BOUND:
+        return None
+    return trainer(job.training).on(world.dataset, seed=job.seed)
 
 
 class Keep(msgspec.Struct, frozen=True, eq=False):
@@ -174,7 +190,7 @@ class Keep(msgspec.Struct, frozen=True, eq=False):
 
 def played(world: World, jobs: Sequence[Job], *, engine: Engine = serial) -> Iterator[Record]:
     """Yield what came of each job, in their order."""
-    yield from engine(Play(_without_pictures(world)), jobs)
+    yield from engine(Play(_needed(world, jobs)), jobs)
 
 
 def missing(folder: Path, jobs: Sequence[Job]) -> list[Job]:
@@ -189,7 +205,7 @@ def resumed(
     parts = ((job.key(), read_part(folder, key=job.key())) for job in jobs)
     records = {key: record for key, record in parts if record is not None}
     ahead = [job for job in jobs if job.key() not in records]
-    function = Keep(Play(_without_pictures(world)), folder)
+    function = Keep(Play(_needed(world, ahead)), folder)
     for job, record in zip(ahead, engine(function, ahead), strict=True):
         records[job.key()] = record
         if step is not None:
@@ -308,7 +324,9 @@ class _Some:
         return self._crowd(self._items[item], nth)
 
 
-def _without_pictures(world: World) -> World:
+def _needed(world: World, jobs: Sequence[Job]) -> World:
     """Leave out what no run looks at, so that it is not sent to other processes."""
+    if any(job.update_every is not None for job in jobs):
+        return world
     dataset = msgspec.structs.replace(world.dataset, images=None, features=None)
     return msgspec.structs.replace(world, dataset=dataset)

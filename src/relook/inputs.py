@@ -1,14 +1,20 @@
 """Labels and class probabilities from two files, read by their suffix and brought together."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from relook import first_model
 from relook.alignment import Matched, Matching, matched
 from relook.datasets import arrays, table
 from relook.errors import BadInput
+from relook.heads import Selector
 from relook.imported import Imported
+from relook.selectors import FIRST, named
 from relook.sources import COLUMNS, Columns, LabelTable, ProbabilityTable
+from relook.types import Dataset, Posteriors
 
 
 def labels(path: Path, *, columns: Columns = COLUMNS) -> LabelTable:
@@ -34,12 +40,45 @@ def together(
     return matched(given, predicted, matching=Matching(columns.classes, missing))
 
 
-def of_set(found: Imported, *, split: str | None = None, seed: int = 0) -> Matched:
-    """Return an imported set, or one split of it, with probabilities: those that came along, or a first model's."""
+def of_set(
+    found: Imported,
+    *,
+    split: str | None = None,
+    seed: int = 0,
+    selector: Selector | None = None,
+    first: Callable[[Matched], None] | None = None,
+) -> Matched:
+    """Return an imported set, or one split of it, with probabilities: those that came along, or a first model's.
+
+    Before a model is fitted, `first` is called with the set and what a closed form says of it within seconds.
+    """
     dataset = found.dataset(split)
-    posteriors, how = first_model.came_along(found, split), "The probabilities came along with the set."
-    if posteriors is None:
-        posteriors, how = first_model.predicted(dataset, embeddings=found.vectors("embeddings", split), seed=seed)
+    posteriors = None if selector is not None else first_model.came_along(found, split)
+    if posteriors is not None:
+        return _with(found, dataset, posteriors=posteriors, how="The probabilities came along with the set.")
+    described = first_model.features(dataset, embeddings=found.vectors("embeddings", split), seed=seed)
+    if first is not None:
+        early = first_model.fitted_to(dataset, described, selector=named(FIRST), seed=seed)
+        first(_with(found, dataset, posteriors=early, how=first_model.sentence(early)))
+    posteriors = first_model.fitted_to(dataset, described, selector=selector, seed=seed)
+    return _with(found, dataset, posteriors=posteriors, how=first_model.sentence(posteriors))
+
+
+def of_set_and_file(found: Imported, path: Path, *, split: str | None = None) -> Matched:
+    """Return an imported set, or one split of it, with the probabilities of a file, as `relook train` writes it."""
+    dataset, table = found.dataset(split), probabilities(path)
+    if table.classes != len(dataset.classes):
+        raise BadInput(
+            f"{path}: a column for each of the {len(dataset.classes)} classes of {found.folder} was needed, but "
+            f"{table.classes} came; train on this set"
+        )
+    if table.names is None:
+        table = msgspec.structs.replace(table, names=dataset.classes)
+    given = LabelTable(str(found.folder), dataset.given.given, names=dataset.classes, ids=dataset.ids)
+    return matched(given, table)
+
+
+def _with(found: Imported, dataset: Dataset, *, posteriors: Posteriors, how: str) -> Matched:
     return Matched(
         classes=dataset.classes,
         labels=dataset.given,

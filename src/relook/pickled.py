@@ -1,7 +1,7 @@
 """Arrays and text out of pickle files that some publishers use, read without running anything in them.
 
 A pickle is a program. What is understood here is the part of its language that builds dictionaries, lists, numbers,
-text and arrays of numbers; anything else is refused where it stands. torch's two forms of such files are known too.
+text and arrays of numbers; anything else is refused where it stands.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import struct
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
-from pathlib import Path
 from typing import Any, Literal, cast
 
 import msgspec
@@ -24,17 +23,26 @@ from relook.errors import BadInput
 MOST_BYTES, MOST_STEPS, MOST_AXES = 64 * 2**20, 1_000_000, 8
 """What a file may cost: bytes, steps of its program, and axes of an array. CIFAR-10's own need half of that."""
 
-_TORCH_MAGIC = 0x1950A86A20F9469CFC6C
-_TORCH_PARTS = 4
 _MOST_VALUES = 8
 _NAME_BYTES = 128
 _SAFE_KIND = re.compile(r"[|<>=]?(?:[iu][1248]|f[248]|b1)")
 
 
-class _Name(msgspec.Struct, frozen=True):
-    """A function or a type that a file names; it is looked up in a list here, never imported."""
+class Name(msgspec.Struct, frozen=True):
+    """A function or a type that a file names; it is looked up in a list, never imported."""
 
     path: str
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a file asks for by a name that its reader knows; the reader sees what to make of it, nothing is called."""
+
+    name: str
+    arguments: tuple[Any, ...]
+
+
+ELSEWHERE = "elsewhere"
+"""The name by which a file asks for content that lies beside its pickle."""
 
 
 class _Unbuilt:
@@ -50,10 +58,11 @@ class _Unbuilt:
 class _Machine:
     """A file half read: where it stands, and what it has put on its stack and noted so far."""
 
-    __slots__ = ("at", "content", "marks", "memo", "source", "spent", "stack", "steps")
+    __slots__ = ("at", "content", "known", "marks", "memo", "source", "spent", "stack", "steps")
 
-    def __init__(self, content: bytes, source: str) -> None:
+    def __init__(self, content: bytes, source: str, *, known: frozenset[str] = frozenset()) -> None:
         self.content, self.source, self.at, self.steps, self.spent = content, source, 0, 0, 0
+        self.known = known
         self.empty()
 
     def empty(self) -> None:
@@ -87,23 +96,6 @@ class _Machine:
         )
 
 
-def unpickled(path: Path) -> dict[str, Any]:
-    """Return the dictionary that a pickle file holds, of torch or of Python itself, without running anything."""
-    size = path.stat().st_size
-    if size > MOST_BYTES:
-        raise BadInput(f"{path}: at most {MOST_BYTES:,} bytes were needed, but it has {size:,}; is it another file?")
-    content = path.read_bytes()
-    if content.startswith(b"PK"):
-        found = values(_member(path), source=str(path))[0]
-    else:
-        every = values(content, source=str(path))
-        of_torch = len(every) >= _TORCH_PARTS and every[0] == _TORCH_MAGIC
-        found = every[_TORCH_PARTS - 1] if of_torch else every[0]
-    if not isinstance(found, dict):
-        raise BadInput(f"{path}: a dictionary was needed, but {type(found).__name__} came; is it another file?")
-    return {key.decode("latin1") if isinstance(key, bytes) else str(key): value for key, value in found.items()}
-
-
 def values(content: bytes, *, source: str = "pickle") -> list[Any]:
     r"""Return what a pickle holds, and the pickles right behind it: numbers, text, bytes, arrays, lists, dictionaries.
 
@@ -115,31 +107,19 @@ def values(content: bytes, *, source: str = "pickle") -> list[Any]:
     while not found or machine.at < len(content):
         if len(found) == _MOST_VALUES:
             raise machine.refused(f"more than {_MOST_VALUES} pickles came in a row")
-        machine.empty()
         found.append(_value(machine))
     return found
 
 
-def _member(path: Path) -> bytes:
-    """Return the pickle in a zip archive of torch's."""
-    try:
-        with npfiles.archive(path) as archive:
-            names = [part for part in archive.infolist() if part.filename.endswith("/data.pkl")]
-            if len(names) != 1 or names[0].file_size > MOST_BYTES:
-                raise BadInput(
-                    f"{path}: one data.pkl of at most {MOST_BYTES:,} bytes was needed, but {len(names)} came, or a "
-                    "larger one; save it again with torch.save"
-                )
-            with archive.open(names[0]) as file:
-                return file.read(MOST_BYTES)
-    except BadInput:
-        raise
-    except npfiles.BROKEN as error:
-        raise BadInput(f"{path}: a sound data.pkl was needed in it, but it is broken ({error}); get it again") from None
+def begun(content: bytes, *, source: str, known: frozenset[str], count: int) -> tuple[list[Any], int]:
+    """Return the first pickles of a file and where they end; what they call by a known name is `Asked`."""
+    machine = _Machine(content, source, known=known)
+    return [_value(machine) for _ in range(count)], machine.at
 
 
 def _value(machine: _Machine) -> Any:
     """Follow one pickle to its end."""
+    machine.empty()
     try:
         while True:
             code = machine.taken(1)
@@ -169,6 +149,10 @@ def _check_plain(found: Any, machine: _Machine) -> None:
             if id(value) not in seen:
                 seen.add(id(value))
                 left += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, Asked):
+            left += value.arguments
+        elif isinstance(value, Name) and value.path in machine.known:
+            continue
         elif not isinstance(value, int | float | str | bytes | np.ndarray | None):
             raise machine.refused("the name of a function, or half an array, came as data")
 
@@ -256,20 +240,31 @@ def _stack_global(machine: _Machine) -> None:
 
 def _named(machine: _Machine, path: str) -> None:
     known = path.replace("numpy._core.", "numpy.core.", 1)
-    if known not in _CALLS and known != _ARRAY:
+    if known not in _CALLS and known != _ARRAY and known not in machine.known:
         raise machine.refused(f"it asks for {path[:_NAME_BYTES]!r}")
-    machine.stack.append(_Name(known))
+    machine.stack.append(Name(known))
 
 
 def _reduce(machine: _Machine) -> None:
     arguments, called = machine.stack.pop(), machine.stack.pop()
-    if not isinstance(called, _Name) or called.path not in _CALLS or type(arguments) is not tuple:
+    if not isinstance(called, Name) or called.path == _ARRAY or type(arguments) is not tuple:
         raise machine.refused("a call came of what cannot be called")
-    machine.stack.append(_CALLS[called.path](machine, arguments))
+    call = _CALLS.get(called.path)
+    machine.stack.append(Asked(called.path, arguments) if call is None else call(machine, arguments))
+
+
+def _elsewhere(machine: _Machine) -> None:
+    place = machine.stack.pop()
+    if ELSEWHERE not in machine.known or type(place) is not tuple:
+        raise machine.refused("it keeps content in another place")
+    machine.stack.append(Asked(ELSEWHERE, place))
 
 
 def _build(machine: _Machine) -> None:
     state, unbuilt = machine.stack.pop(), machine.stack.pop()
+    if machine.known and type(unbuilt) is dict and type(state) is dict:
+        machine.stack.append(unbuilt)  # what torch notes about a model is not in it
+        return
     if not isinstance(unbuilt, _Unbuilt) or type(state) is not tuple:
         raise machine.refused("content came for what holds none")
     built = _array(machine, *state[-4:]) if unbuilt.kind is None else _ordered(machine, unbuilt.kind, state=state)
@@ -282,7 +277,7 @@ def _build(machine: _Machine) -> None:
 
 
 def _begun(machine: _Machine, arguments: tuple[Any, ...]) -> _Unbuilt:
-    if not isinstance(arguments[0], _Name) or arguments[0].path != _ARRAY:
+    if not isinstance(arguments[0], Name) or arguments[0].path != _ARRAY:
         raise machine.refused("an array of an unknown type came")
     return _Unbuilt()
 
@@ -304,10 +299,10 @@ def _encoded(machine: _Machine, arguments: tuple[Any, ...]) -> bytes:
     return text.encode("latin1")
 
 
-def _no_bytes(machine: _Machine, arguments: tuple[Any, ...]) -> bytes:
+def _empty(machine: _Machine, arguments: tuple[Any, ...], *, kind: Callable[[], Any]) -> Any:
     if arguments:
         raise machine.refused("bytes were to be made of something")
-    return b""
+    return kind()
 
 
 def _from_buffer(machine: _Machine, arguments: tuple[Any, ...]) -> NDArray[Any]:
@@ -342,7 +337,8 @@ _CALLS: Mapping[str, Callable[[_Machine, tuple[Any, ...]], Any]] = {
     "numpy.core.numeric._frombuffer": _from_buffer,
     "numpy.dtype": _kind,
     "_codecs.encode": _encoded,
-    "__builtin__.bytes": _no_bytes,
+    "__builtin__.bytes": partial(_empty, kind=bytes),
+    "collections.OrderedDict": partial(_empty, kind=dict),
 }
 
 _Step = Callable[[_Machine], None]
@@ -377,6 +373,7 @@ _STEPS: Mapping[bytes, _Step] = {
     b"c": _global,
     b"\x93": _stack_global,
     b"R": _reduce,
+    b"Q": _elsewhere,
     b"b": _build,
 }
 """What each code of the language does; a code that is not here is refused."""

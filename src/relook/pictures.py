@@ -251,12 +251,21 @@ def _upright(image: Any) -> Any:
         return image
 
 
+def shallow(deep: NDArray[np.uint16]) -> NDArray[np.uint8]:
+    """Return deep greys as bytes; they are taken to have 8, 10, 12, 14 or 16 bits, the fewest that hold the largest.
+
+    >>> shallow(np.array([[0, 1023]], np.uint16)).tolist()
+    [[0, 255]]
+    """
+    wide = deep.astype(np.uint32)
+    bits = next(bits for bits in _DEPTHS if int(wide.max()) < 1 << bits)
+    most = (1 << bits) - 1
+    return ((wide * 255 + most // 2) // most).astype(np.uint8)
+
+
 def _as_bytes(image: Any, place: str) -> NDArray[np.uint8]:
     if image.mode.startswith("I"):
-        deep = _deep(image, place).astype(np.uint32)
-        bits = next(bits for bits in _DEPTHS if int(deep.max()) < 1 << bits)
-        most = (1 << bits) - 1
-        return ((deep * 255 + most // 2) // most).astype(np.uint8)
+        return shallow(_deep(image, place))
     if image.mode == "F":
         raise BadInput(f"{place}: pixels of 8 or 16 bits were needed, but fractions came; save it with 16 bits")
     grey = image.mode in ("1", "L", "LA", "La")

@@ -141,4 +141,6 @@ def _recorded(value: Any) -> Any:
         return {"fingerprint": fingerprint(value)}
     if isinstance(value, np.generic):
         return value.item()
-    return as_record(value) if isinstance(value, msgspec.Struct) else msgspec.to_builtins(value)
+    if isinstance(value, tuple):
+        return [_recorded(part) for part in value]
+    return as_record(value) if isinstance(value, msgspec.Struct) or callable(value) else msgspec.to_builtins(value)

@@ -32,7 +32,7 @@ from relook.experiment import (
     short_hash,
 )
 from relook.runs import RESOLVED, ROWS, Extra, Runs, Shelf, described, gathered, read_runs, replace_file, write_runs
-from relook.worlds import FILES, Fit, world
+from relook.worlds import FILES, Fit, training, world
 
 PLACES = (*FILES, "data", "images")
 """Keys of a configuration that say where something lies: its content counts, not its place."""
@@ -52,7 +52,7 @@ class Case(msgspec.Struct, frozen=True, eq=False):
 
     def inputs(self) -> dict[str, Any]:
         """Return the hashes of what the runs depend on; posteriors that are fitted go by what they are fitted to."""
-        fitted = {} if self.fit is None else {"probabilities": f"logistic-{self.fit.key()}"}
+        fitted = {} if self.fit is None else {"probabilities": f"fitted-{self.fit.key()}"}
         rules = {policy: rule_hash(policy) for policy in self.plan.policies if ":" in policy}
         return self.world.inputs() | fitted | {"rules": rules}
 
@@ -108,6 +108,8 @@ def prepared(grid: Grid) -> Study:
             batch=cell.batch,
             annotators=grid.annotators,
             protocol=grid.protocol,
+            training=None if grid.update_every is None else training(grid),
+            update_every=grid.update_every,
         )
         cases.append(Case(cell, here, plan, fit))
     return Study(grid, tuple(cases))

@@ -63,6 +63,10 @@ class LinkedImages:
             _keep(kept, made)
         return made
 
+    def known_by(self, item: int) -> str | None:
+        """Return the hash of an item's first image as it was imported, or None where it has none."""
+        return next(iter(self._hashes[item]), None)
+
     def failures(self, items: Sequence[int]) -> list[str]:
         """Make the thumbnails of some items, and return what is wrong with those whose image cannot be shown."""
         found = []

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from relook import datasets, first_model, imported, npfiles
+from relook import datasets, first_model, imported, networks, npfiles, selectors
 from relook.config import Grid
+from relook.datasets import arrays
 from relook.errors import BadInput
 from relook.experiment import BLIND, World, check_truth, short_hash
 from relook.imported import Imported
+from relook.retraining import Training, trainer
 from relook.runs import replace_file
 from relook.types import Dataset, FloatArray, Labels, Posteriors, fingerprint
 
@@ -22,32 +23,32 @@ FILES = ("truth", "labels", "probabilities", "embeddings", "bound")
 
 
 class Fit(msgspec.Struct, frozen=True, eq=False):
-    """What a model is to be fitted to: features of the items, their given labels, and what belongs together."""
+    """What is still to be trained: how, and on which data set; a live campaign trains so too."""
 
-    features: FloatArray
-    labels: Labels
-    groups: Sequence[str] | None = None
+    dataset: Dataset
+    training: Training
 
     def key(self) -> str:
-        """Return a hash of what the fit depends on."""
-        groups = "" if self.groups is None else f" {short_hash(chr(31).join(self.groups).encode())}"
-        return short_hash(f"logistic {fingerprint(self.features)} {self.labels.fingerprint()}{groups}".encode())
+        """Return a hash of what the training depends on."""
+        known = self.dataset
+        groups = "" if known.groups is None else f" {short_hash(chr(31).join(known.groups).encode())}"
+        table = known.name if known.features is None else fingerprint(np.asarray(known.features))
+        told = msgspec.json.encode(self.training).decode()
+        return short_hash(f"{told} {table} {known.given.fingerprint()}{groups}".encode())
 
     def kept(self, folder: Path) -> Path:
         """Return the file of a folder that keeps the posteriors of this fit."""
         return folder / f"posteriors-{self.key()}.npy"
 
     def posteriors(self, folder: Path) -> Posteriors:
-        """Return out-of-sample posteriors by logistic regression: those that a folder keeps, else fitted now."""
+        """Return the posteriors: those that a folder keeps, else trained now."""
         kept = self.kept(folder)
         if kept.is_file():
             try:
                 return Posteriors(npfiles.single(kept).array())
             except BadInput as error:
                 raise BadInput(f"{kept}: kept posteriors were needed, but it is broken ({error}); remove it") from None
-        from relook.selectors.logistic import Logistic
-
-        return Logistic()(self.features, self.labels, groups=self.groups)
+        return trainer(self.training)(self.dataset, self.dataset.given)
 
     def keep(self, posteriors: Posteriors, *, folder: Path) -> None:
         """Write the posteriors into a folder, so that a run that goes on need not fit them again."""
@@ -81,19 +82,36 @@ def world(grid: Grid, tau: float | None) -> tuple[World, Fit | None]:
     if found_set is not None and posteriors is None and grid.embeddings is None:
         posteriors = first_model.came_along(found_set, grid.split)
     clean = _posteriors(grid.bound, dataset, option="bound")
-    found = World(dataset, posteriors, clean)
-    check_truth(found)
-    if posteriors is not None or not needs_posteriors(grid):
-        return found, None
-    features = _features(grid, dataset)
-    if features is None and found_set is not None:
-        features = first_model.features(dataset, embeddings=found_set.vectors("embeddings", grid.split))[0]
-    if features is None:
-        raise BadInput(
-            f"{dataset.name}: {', '.join(p for p in grid.policy if p not in BLIND) or grid.settle[0]} needs class "
-            "probabilities, but none came; pass --probabilities, or --embeddings to fit a model to"
-        )
-    return found, Fit(features, dataset.given, dataset.groups)
+    check_truth(World(dataset, posteriors, clean))
+    if not needs_posteriors(grid) or (posteriors is not None and grid.update_every is None):
+        return World(dataset, posteriors, clean), None
+    dataset = _learnable(grid, dataset, found_set=found_set)
+    return World(dataset, posteriors, clean), Fit(dataset, training(grid)) if posteriors is None else None
+
+
+def training(grid: Grid) -> Training:
+    """Return how the models of a grid are trained, at first and after every so many answers.
+
+    >>> training(Grid(dataset="digits", method="lda")).method, training(Grid(dataset="digits")).method
+    ('lda', 'average')
+    """
+    return Training(method=grid.method or selectors.FULL, answered_weight=grid.answered_weight)
+
+
+def _learnable(grid: Grid, dataset: Dataset, *, found_set: Imported | None) -> Dataset:
+    """Return the data set with what a model is fitted to: embeddings that came, or what the set holds itself."""
+    tables = _features(grid, dataset)
+    if tables is None and found_set is not None:
+        tables = first_model.features(dataset, embeddings=found_set.vectors("embeddings", grid.split))[0]
+    if tables is not None:
+        joined = tables[0] if len(tables) == 1 else np.hstack(tables)
+        return msgspec.structs.replace(dataset, features=joined)
+    if grid.method in networks.METHODS and dataset.images is not None:
+        return dataset
+    raise BadInput(
+        f"{dataset.name}: {', '.join(p for p in grid.policy if p not in BLIND) or grid.settle[0]} needs class "
+        "probabilities, but none came; pass --probabilities, or --embeddings to fit a model to"
+    )
 
 
 def array(path: str, *, option: str) -> np.ndarray:
@@ -163,7 +181,8 @@ def _classes(grid: Grid, truth: np.ndarray, *, given: np.ndarray) -> int:
 def _posteriors(path: str | None, dataset: Dataset, *, option: str) -> Posteriors | None:
     if path is None:
         return None
-    values = _of_items(array(path, option=option), dataset, option=option)
+    made = _trained(Path(path), dataset)
+    values = of_items(array(path, option=option), dataset, option=option) if made is None else made
     try:
         found = Posteriors(values)
     except BadInput as error:
@@ -176,13 +195,33 @@ def _posteriors(path: str | None, dataset: Dataset, *, option: str) -> Posterior
     return found
 
 
-def _features(grid: Grid, dataset: Dataset) -> FloatArray | None:
+def _trained(path: Path, dataset: Dataset) -> np.ndarray | None:
+    """Return the rows of the items in a file that `relook train` wrote, or None where it is another file."""
+    try:
+        held = set(npfiles.parts(path)) if path.suffix.lower() == ".npz" else set[str]()
+    except BadInput:
+        # What is wrong with it is said where it is read as any file.
+        return None
+    if not {"posteriors", "ids"} <= held:
+        return None
+    table = arrays.probabilities(path)
+    place = {name: row for row, name in enumerate(table.ids or ())}
+    lost = [name for name in dataset.ids if name not in place]
+    if lost:
+        raise BadInput(
+            f"--probabilities {path}: posteriors of each item of {dataset.name} were needed, but {len(lost):,} are "
+            f"missing, {lost[0]!r} first; train on this data set"
+        )
+    return np.take(table.values, [place[name] for name in dataset.ids], axis=-2)
+
+
+def _features(grid: Grid, dataset: Dataset) -> tuple[FloatArray, ...] | None:
     if grid.embeddings is None:
-        return None if dataset.features is None else dataset.features
-    return _of_items(array(grid.embeddings, option="embeddings"), dataset, option="embeddings")
+        return None if dataset.features is None else (dataset.features,)
+    return (of_items(array(grid.embeddings, option="embeddings"), dataset, option="embeddings"),)
 
 
-def _of_items(values: np.ndarray, dataset: Dataset, *, option: str) -> np.ndarray:
+def of_items(values: np.ndarray, dataset: Dataset, *, option: str) -> np.ndarray:
     """Return the rows of the items: all of them, or those of a subset whose ids are rows of the whole set."""
     axis = values.ndim - 2
     if axis < 0:

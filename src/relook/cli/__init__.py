@@ -9,6 +9,7 @@ from relook.cli import (
     datasets,
     demo,
     doctor,
+    embed,
     export,
     import_,
     noise,
@@ -17,6 +18,7 @@ from relook.cli import (
     reproduce,
     simulate,
     tour,
+    train,
 )
 from relook.errors import RelookError
 
@@ -36,7 +38,9 @@ app.command(rich_help_panel=PREPARE)(tour.tour)
 app.command(rich_help_panel=PREPARE)(datasets.datasets)
 app.command(rich_help_panel=PREPARE)(noise.noise)
 app.command(rich_help_panel=PREPARE)(doctor.doctor)
+app.command(rich_help_panel=PREPARE)(embed.embed)
 app.command(rich_help_panel=RANK)(rank.rank)
+app.command(rich_help_panel=RANK)(train.train)
 app.command(rich_help_panel=PLAN)(simulate.simulate)
 app.command(rich_help_panel=PLAN)(reproduce.reproduce)
 app.command(rich_help_panel=PLAN)(demo.demo)

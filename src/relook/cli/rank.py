@@ -62,7 +62,10 @@ def rank(
     ] = False,
     policy: Annotated[str, _option("A name, or your own: mine.py:function.", panel=RULE)] = "default",
     settle: Annotated[str, _option("paper, people:2, one, margin:2 or confidence:.95.", panel=RULE)] = "paper",
-    seed: Annotated[int, _option("Chance, for the policy random.", panel=RULE)] = 0,
+    method: Annotated[
+        str | None, _option("Of a set: fit this now, logistic, lda, knn or average.", panel=FILES)
+    ] = None,
+    seed: Annotated[int, _option("Chance: folds, and the policy random.", panel=RULE)] = 0,
     top: Annotated[int, typer.Option(help="Rows to print.", min=0, rich_help_panel=OUT)] = 20,
     to: Annotated[
         Path | None, _option("File for the table: csv, tsv or parquet; else ranking.csv, in the set.", panel=OUT)
@@ -72,24 +75,27 @@ def rank(
 ) -> None:
     """Rank labelled items by how much one more human answer about each is worth.
 
-    A set is ranked by the probabilities that it was imported with, else by a model that is fitted to what it holds. Of
+    A set is ranked by --probabilities, as relook train writes them, else by those that it was imported with, else by
+    models that are fitted now to what it holds: a closed form first, whose ranking is there soon, then the full one. Of
     two files, labels and class probabilities are joined by id where both have ids, else row by row. Columns or rows
     that look out of order are refused, and nothing is written then.
     """
     files = tuple(path for path in (labels, probabilities) if path is not None)
-    _check_sources(source, labels, probabilities=probabilities, split=split)
+    _check_sources(source, files, labels=labels, split=split, method=method)
     found = None if source is None else _set(source)
     out = Out(to or (Path() if source is None else source) / "ranking.csv", json, report, top)
     _check_targets(out.to, json, inputs=files)
     if report is not None:
         check_page(report)
-    rule = _rule(policy, settle, seed=seed)
-    images = None
-    if found is not None:
-        both, images = set_of(found, split=split, seed=seed)
-    else:
+    rule, guarded = _rule(policy, settle, seed=seed), guard if not trust_order else look
+    images = None if found is None else images_of(found, split)
+    if found is None:
         both = _read(*files, asked=(id, label, classes), allow_missing=allow_missing)
-    guarded = guard if not trust_order else look
+    elif probabilities is not None:
+        both = _set_and_file(found, probabilities, split=split)
+    else:
+        early = first_ranking(rule, out, guarded=guarded)
+        both, _ = set_of(found, split=split, seed=seed, method=method, first=early)
     written = tell_ranking(both, rule, out=out, images=images, guarded=guarded)
     show.wrote(*written, following=_next(files) if source is None else f"relook export {source} --to labels.csv")
 
@@ -109,12 +115,40 @@ class Out(NamedTuple):
     top: int = 20
 
 
-def set_of(found: "Imported", *, split: str | None, seed: int) -> tuple["Matched", "LinkedImages | None"]:
-    """Return an imported set with probabilities, fitted now where none came along, and its images."""
+def set_of(
+    found: "Imported",
+    *,
+    split: str | None,
+    seed: int,
+    method: str | None = None,
+    first: "Callable[[Matched], None] | None" = None,
+) -> tuple["Matched", "LinkedImages | None"]:
+    """Return an imported set with probabilities, fitted now where none came along or a method is named, and images."""
     from relook.inputs import of_set
+    from relook.selectors import named
 
-    images = found.images(split) if found.manifest.content == "images" else None
-    return of_set(found, split=split, seed=seed), images
+    selector = None if method is None else named(method)
+    return of_set(found, split=split, seed=seed, selector=selector, first=first), images_of(found, split)
+
+
+def images_of(found: "Imported", split: str | None) -> "LinkedImages | None":
+    """Return the images of an imported set, where it is one of images."""
+    return found.images(split) if found.manifest.content == "images" else None
+
+
+def first_ranking(rule: "Policy", out: Out, *, guarded: "Callable[..., Any]") -> "Callable[[Matched], None]":
+    """Return what writes the ranking of a closed form, while the full one is on its way, and says so."""
+
+    def tell(both: "Matched") -> None:
+        from relook import ranking
+        from relook.predictions import predictions
+
+        seen = predictions(both.labels, both.posteriors)
+        guarded(both, seen)
+        _write(ranking.ranked(both, rule, seen=seen), out.to, json=None)
+        show.say(f"A first ranking is in {out.to}; the full one follows and takes its place. {both.facts[0]}")
+
+    return tell
 
 
 def tell_ranking(
@@ -148,21 +182,27 @@ def _rule(policy: str, settle: str, *, seed: int) -> "Policy":
     return ranking.ranking_policy(policy, setting=Setting(seed=seed, stop=stop, given_weight=weight))
 
 
-def _check_sources(source: Path | None, labels: Path | None, *, probabilities: Path | None, split: str | None) -> None:
+def _check_sources(
+    source: Path | None, files: tuple[Path, ...], *, labels: Path | None, split: str | None, method: str | None
+) -> None:
     """Refuse to rank nothing, or two things at once."""
     from relook.errors import BadInput
 
-    if source is not None and (labels is not None or probabilities is not None):
+    if source is not None and labels is not None:
         raise BadInput(
-            f"rank: a set or two files were needed, but {source} came with files; import them with it by relook import"
+            f"rank: a set, whose labels it holds, or two files were needed, but {source} came with --labels; leave one "
+            "out, or import them together by relook import"
         )
-    if source is None and (labels is None or probabilities is None):
+    if source is None and len(files) < 2:
         missing = "--probabilities" if labels is not None else "--labels"
         raise BadInput(
             f"rank: an imported set, or --labels and --probabilities, were needed, but {missing} lacks; name it"
         )
-    if source is None and split is not None:
-        raise BadInput("rank: --split belongs to an imported set, but two files came; import them, or leave it out")
+    if source is None and (split is not None or method is not None):
+        option = "--split" if split is not None else "--method"
+        raise BadInput(f"rank: {option} belongs to an imported set, but two files came; import them, or leave it out")
+    if method is not None and files:
+        raise BadInput("rank: --method or --probabilities was needed, but both came; leave one out")
 
 
 def _check_targets(to: Path, json: Path | None, *, inputs: tuple[Path, ...]) -> None:
@@ -181,6 +221,12 @@ def _check_targets(to: Path, json: Path | None, *, inputs: tuple[Path, ...]) -> 
         raise BadInput(
             f"{json}: a file in a folder that is there was needed for --json; make the folder, or name a file"
         )
+
+
+def _set_and_file(found: "Imported", probabilities: Path, *, split: str | None) -> "Matched":
+    from relook.inputs import of_set_and_file
+
+    return of_set_and_file(found, probabilities, split=split)
 
 
 def _read(

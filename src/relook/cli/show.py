@@ -54,22 +54,24 @@ def write_json(path: Path | None, rows: Sequence[Row]) -> None:
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Step]:
-    """Show a bar with the time left, on a terminal, once the work has taken a second; None: nobody knows how much."""
+    """Show a bar with speed and time left, on a terminal, once the work has taken a second; None: no end is known."""
     from time import monotonic
 
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    rate = TextColumn("{task.fields[rate]}")
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn()
     console = Console(stderr=True)
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    task = bar.add_task(what, total=total)
-    began, shown = monotonic(), False
+    task = bar.add_task(what, total=total, rate="")
+    began, done, shown = monotonic(), 0, False
 
     def step(count: int = 1) -> None:
-        nonlocal shown
-        bar.update(task, advance=count)
-        if not shown and monotonic() - began > 1:
+        nonlocal done, shown
+        done, seconds = done + count, monotonic() - began
+        bar.update(task, advance=count, rate=f"{done / max(seconds, 1e-3):,.0f} a second")
+        if not shown and seconds > 1:
             bar.start()
             shown = True
 

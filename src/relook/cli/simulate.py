@@ -62,6 +62,15 @@ def simulate(
     protocol: Annotated[
         str | None, _option("exact (default), or paper-code: as the paper's released code.", panel=PLAY)
     ] = None,
+    method: Annotated[
+        str | None, _option("What makes class probabilities: average (default), lda, logistic, knn ...", panel=MODEL)
+    ] = None,
+    update_every: Annotated[
+        int | None, _option("Train anew on the labels as they stand, every so many answers.", panel=MODEL)
+    ] = None,
+    answered_weight: Annotated[
+        float | None, _option("An answered item counts so often in training; 1 by default.", panel=MODEL)
+    ] = None,
     config: Annotated[Path | None, _option("TOML with these options; lists make a grid.", panel=PLAY)] = None,
     jobs: Annotated[int, _option("Runs at a time, each in a process of its own.", panel=OUT)] = 1,
     to: Annotated[Path | None, _option("Folder; runs/ and a hash by default.", panel=OUT)] = None,
@@ -82,7 +91,7 @@ def simulate(
     at = to or Path("runs") / study.hash()[:8]
     check_folder(study, at=at)
     if any(case.fit is not None for case in study.cases):
-        show.say("Class probabilities: logistic regression on the features and given labels, out of sample by 5 folds.")
+        show.say("Class probabilities: fitted as by relook rank to the features and given labels, out of sample.")
     study = fitted(study, at=at)
     for rule, word in check(study).items():
         show.say(f"{rule} looks at one row at a time: {word}.")

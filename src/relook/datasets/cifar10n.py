@@ -13,7 +13,7 @@ from relook import cifar, npfiles
 from relook.cifar import CLASSES
 from relook.collection import KEPT, Collection, Form
 from relook.errors import BadInput
-from relook.pickled import unpickled
+from relook.pickledfiles import unpickled
 from relook.published import PUBLISHED
 from relook.publishers import Kind, sheet
 from relook.sources import Names

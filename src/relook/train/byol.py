@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from relook.train.augment import View
-from relook.train.nets import RESNET18, ResNet, Shape, head
+from relook.train.learners import Batch, Facts
+from relook.train.nets import RESNET18, Shape, head
 
 
 @dataclass(frozen=True)
@@ -27,36 +28,35 @@ class Byol:
     momentum: float = 0.99
     views: tuple[View, View] = (View(), View(solarised=0.2))
 
-    def network(self) -> Twins:
+    def network(self, facts: Facts) -> Twins:
         """Return an untrained network."""
-        return Twins(self)
+        return Twins(self, facts)
 
 
 class Twins(nn.Module):
     """The network that learns, and the slow copy that it learns from."""
 
-    def __init__(self, settings: Byol) -> None:
+    def __init__(self, settings: Byol, facts: Facts) -> None:
         super().__init__()
-        self.encoder = ResNet(settings.shape)
-        self.projector = head(settings.shape.features, settings.hidden, out=settings.size)
+        self.encoder = facts.begun(settings.shape)
+        self.projector = head(self.encoder.features, settings.hidden, out=settings.size)
         self.predictor = head(settings.size, settings.hidden, out=settings.size)
         self.slow = copy.deepcopy(nn.Sequential(self.encoder, self.projector)).requires_grad_(requires_grad=False)
         self.momentum = settings.momentum
 
-    def loss(self, first: Tensor, second: Tensor) -> Tensor:
+    def loss(self, views: tuple[Tensor, ...], batch: Batch) -> Tensor:
         """Return how far the predictions of two views are from the slow copy's account of the other, 0 to 4."""
-        views = torch.cat([first, second])
-        said = self.predictor(self.projector(self.encoder(views)))
+        both = torch.cat(views)
+        said = self.predictor(self.projector(self.encoder(both)))
         with torch.no_grad():
-            aimed = self.slow(views).roll(len(first), 0)
+            aimed = self.slow(both).roll(len(views[0]), 0)
         return 4 - 4 * functional.cosine_similarity(said.float(), aimed.float()).mean()
 
     @torch.no_grad()
     def follow(self, done: float) -> None:
         """Let the slow copy follow, when a share of the training is done."""
         fast = [*self.encoder.parameters(), *self.projector.parameters()]
-        for slow, each in zip(self.slow.parameters(), fast, strict=True):
-            slow.lerp_(each, 1 - kept(self.momentum, done))
+        torch._foreach_lerp_([*self.slow.parameters()], fast, 1 - kept(self.momentum, done))
 
 
 def kept(momentum: float, done: float) -> float:

@@ -1,4 +1,7 @@
-"""Residual networks: for small images (a 3 x 3 stem) and for those of 224 pixels (7 x 7 and pooling)."""
+"""Residual networks: for small images (a 3 x 3 stem) and for those of 224 pixels (7 x 7 and pooling).
+
+The paper's self-supervised network stands between the two: a 3 x 3 stem with pooling, called pooled here.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class Shape:
     blocks: tuple[int, ...] = (2, 2, 2, 2)
     kind: Literal["basic", "bottleneck"] = "basic"
     channels: int = 64
-    stem: Literal["small", "large"] = "small"
+    stem: Literal["small", "pooled", "large"] = "small"
     inputs: int = 3
 
     @property
@@ -82,7 +85,7 @@ class ResNet(nn.Module):
 
     def __init__(self, shape: Shape = RESNET18) -> None:
         super().__init__()
-        self.shape = shape
+        self.shape, self.features = shape, shape.features
         layers: list[nn.Module] = [*_stem(shape)]
         inputs = shape.channels
         for stage, count in enumerate(shape.blocks):
@@ -102,9 +105,9 @@ class ResNet(nn.Module):
 
 
 def _stem(shape: Shape) -> list[nn.Module]:
-    if shape.stem == "small":
-        return [*_unit(shape.inputs, shape.channels), nn.ReLU(inplace=True)]
-    return [*_unit(shape.inputs, shape.channels, size=7, stride=2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+    size, stride = (7, 2) if shape.stem == "large" else (3, 1)
+    unit = [*_unit(shape.inputs, shape.channels, size=size, stride=stride), nn.ReLU(inplace=True)]
+    return unit if shape.stem == "small" else [*unit, nn.MaxPool2d(3, 2, 1)]
 
 
 def _unit(inputs: int, channels: int, *, size: int = 3, stride: int = 1) -> list[nn.Module]:

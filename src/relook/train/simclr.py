@@ -12,8 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from relook.train import processes
 from relook.train.augment import View
-from relook.train.nets import RESNET18, ResNet, Shape, head
+from relook.train.learners import Batch, Facts
+from relook.train.nets import RESNET18, Shape, head
 
 
 @dataclass(frozen=True)
@@ -26,26 +28,28 @@ class SimClr:
     temperature: float = 0.2
     views: tuple[View, View] = (View(), View(solarised=0.2))
 
-    def network(self) -> Contrast:
+    def network(self, facts: Facts) -> Contrast:
         """Return an untrained network."""
-        return Contrast(self)
+        return Contrast(self, facts)
 
 
 class Contrast(nn.Module):
     """An encoder and the layers in whose space views are compared."""
 
-    def __init__(self, settings: SimClr) -> None:
+    def __init__(self, settings: SimClr, facts: Facts) -> None:
         super().__init__()
-        self.encoder = ResNet(settings.shape)
-        self.projector = head(settings.shape.features, settings.hidden, out=settings.size)
+        self.encoder = facts.begun(settings.shape)
+        self.projector = head(self.encoder.features, settings.hidden, out=settings.size)
         self.temperature = settings.temperature
 
-    def loss(self, first: Tensor, second: Tensor) -> Tensor:
+    def loss(self, views: tuple[Tensor, ...], batch: Batch) -> Tensor:
         """Return the cross-entropy of finding each view's twin among all views of the batch."""
-        places = functional.normalize(self.projector(self.encoder(torch.cat([first, second]))).float(), dim=1)
+        own = functional.normalize(self.projector(self.encoder(torch.cat(views))).float(), dim=1)
+        # The views of other processes, where there are some, are there to be told from.
+        places = torch.cat([processes.gathered(each) for each in own.chunk(2)])
         likeness = places @ places.T / self.temperature
         itself = torch.eye(len(places), dtype=torch.bool, device=places.device)
-        twins = torch.arange(len(places), device=places.device).roll(len(first))
+        twins = torch.arange(len(places), device=places.device).roll(len(places) // 2)
         return functional.cross_entropy(likeness.masked_fill(itself, float("-inf")), twins)
 
     def follow(self, done: float) -> None:
