@@ -66,8 +66,7 @@ class Ledger:
         self.started = started
         self.budget, self.hours = started.budget, started.hours
         self.spent = self.reserved = self.counted = 0
-        self.ranking = 0
-        self.closed = False
+        self.ranking, self.closed = 0, False
         self.now = started.at
         self.panel = started.panel
         self.items: dict[int, Item] = {}
