@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -37,21 +38,26 @@ OF_SCHEDULE = {
 }
 """What settings are called in the table, where their own name says too little."""
 
+COLUMNS = ("paper", "released code", "relook")
+
 OFF = {"", "0", "False", "all"}
 
 
 def page() -> str:
     """Return the page: a table a method."""
     methods = dict.fromkeys(name.partition("/")[0] for name in RECIPES if "/" in name)
-    return "\n".join([HEAD, *(_table(method) for method in methods)])
+    tables = [_table(method, [f"{method}/{whose}" for whose in WHOSE], heads=COLUMNS) for method in methods]
+    own = [name for name in RECIPES if "/" not in name]
+    return "\n".join([HEAD, *tables, _table("Recipes for one set, or to try", own, heads=own)])
 
 
-def _table(method: str) -> str:
-    columns = [_lines(RECIPES[f"{method}/{whose}"]) if f"{method}/{whose}" in RECIPES else {} for whose in WHOSE]
+def _table(title: str, names: Sequence[str], *, heads: Sequence[str]) -> str:
+    columns = [_lines(RECIPES[name]) if name in RECIPES else {} for name in names]
     keys = dict.fromkeys(key for column in columns for key in column)
     told = [key for key in keys if any(column.get(key, "") not in OFF for column in columns)]
     rows = [f"| {key} | {' | '.join(column.get(key, '') for column in columns)} |" for key in told]
-    return "\n".join([f"## {method}", "", "| | paper | released code | relook |", "|---|---|---|---|", *rows, ""])
+    line = f"|---{'|---' * len(heads)}|"
+    return "\n".join([f"## {title}", "", f"| | {' | '.join(heads)} |", line, *rows, ""])
 
 
 def _lines(recipe: Recipe) -> dict[str, str]:

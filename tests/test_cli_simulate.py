@@ -15,8 +15,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from relook.config import Grid
 from relook.runs import paired, read_runs
 from relook.simulation import simulate as play
+from relook.worlds import training
 from tests.commands import Said, command
 from tests.conftest import ROOT
 from tests.test_experiment import small_world
@@ -698,3 +700,10 @@ def test_updates_that_cannot_be_are_refused(run: Run) -> None:
     assert "'lad' came; is lda meant?" in run(*words, "--method", "lad").err
     said = run(*OWN, *MODEL, "--answers", "9", "--update-every", "3")
     assert "needs class probabilities, but none came" in said.err, "there is nothing to train on"
+
+
+def test_a_recipe_is_handed_on_to_the_trainer() -> None:
+    told = training(Grid(dataset="digits", recipe="tiny", device="cuda", folder="steps", answered_weight=2))
+    assert (told.method, told.answered_weight) == ("ssl", 2)
+    assert told.settings == {"recipe": "tiny", "device": "cuda", "folder": "steps"}
+    assert training(Grid(dataset="digits", device="cuda")).settings == {}

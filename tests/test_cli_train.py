@@ -145,6 +145,10 @@ def test_a_recipe_trains_networks_out_of_sample_or_in_sample(run: Run) -> None:
     first = Path("p.npz").read_bytes()
     said = run("train", "s", "--recipe", "tiny", "--to", "p.npz", "--folder", "steps")
     assert Path("p.npz").read_bytes() == first, "what is kept is not trained again"
+    pl.DataFrame({"id": [str(item) for item in range(48)], "label": [1, 0] * 24}).write_csv("other.csv")
+    said = run("train", "s", "--recipe", "tiny", "--to", "o.npz", "--folder", "steps", "--labels", "other.csv")
+    assert said.status == 0, "what was reached on other labels is not in the way"
+    assert Path("o.npz").read_bytes() != first
     said = run("train", "s", "--method", "vanilla", "--recipe", "tiny", "--folds", "0", "--to", "q.npz")
     assert "In sample, as the models saw these very labels: recipe tiny, 1 model." in said.out
     assert Path("q.npz.trained", "whole").is_dir()

@@ -95,6 +95,8 @@ def test_a_key_tells_every_argument_of_a_job_apart() -> None:
     keys = {job(**change).key() for change in changes} | {job().key()}
     assert len(keys) == len(changes) + 1
     assert job().key() == job().key()
+    here, there = (Training(method="vanilla", settings={"folder": place}) for place in ("a", "b"))
+    assert job(training=here).key() == job(training=there).key(), "where networks are kept changes nothing"
 
 
 def test_policies_with_one_seed_hear_the_same_answers() -> None:

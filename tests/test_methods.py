@@ -7,7 +7,8 @@ import pytest
 
 from relook import inputs
 from relook.errors import BadInput
-from relook.methods import METHODS, Settings, relabelled, sentence, trained, write
+from relook.methods import Settings, relabelled, sentence, trained, write
+from relook.selectors import SELECTORS
 from relook.sources import LabelTable
 from relook.types import Dataset, Labels, Posteriors
 
@@ -21,18 +22,12 @@ PETS = Dataset(
 )
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_learns_out_of_sample(name: str) -> None:
+@pytest.mark.parametrize("name", SELECTORS)
+def test_every_selector_learns_out_of_sample(name: str) -> None:
     found = trained(name, PETS, settings=Settings(folds=3, repeats=2, seed=1))
     assert (found.mean().argmax(1) == TRUE).all()
     assert not found.in_sample
     assert "on the numbers of the items. Agrees with 100.0% of the given labels" in sentence(found)
-
-
-def test_posteriors_that_tell_little_of_themselves_are_told_about() -> None:
-    assert sentence(Posteriors(np.ones((2, 2)) / 2)) == ""
-    about = {"calibration": {"items": 2, "log_loss": 0.5, "error": 0.0, "agreement": 1.0}}
-    assert sentence(Posteriors(np.ones((2, 2)) / 2, about=about)).startswith("Agrees with 100.0%")
 
 
 class TestRelabelled:

@@ -184,6 +184,13 @@ def test_networks_train_in_the_same_way_and_go_on_from_the_last_ones(tmp_path: P
         dataset, Labels(dataset.given.given, 2, answers=answers)
     )
     np.testing.assert_array_equal(again.values, second.values)
+    answers[5, 1] = 2
+    third = train(dataset, Labels(dataset.given.given, 2, answers=answers))
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {
+        LAST,
+        str(second.about["votes"]),
+        str(third.about["votes"]),
+    }
     marked = trainer({"method": "vanilla", "settings": settings | {"folds": 0}})(dataset, dataset.given)
     assert marked.in_sample
     assert marked.about["in_sample"] is True

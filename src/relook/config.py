@@ -65,6 +65,9 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     annotators: int | None = None
     protocol: Protocol = "exact"
     method: str | None = None
+    recipe: str | None = None
+    device: str = "cpu"
+    folder: str | None = None
     update_every: int | None = None
     answered_weight: float = 1.0
 

@@ -102,7 +102,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         ...     policy="paper", name="paper", seed=1, budget=9).key()
         False
         """
-        return short_hash(msgspec.json.encode(self))
+        training = None if self.training is None else self.training.placeless()
+        return short_hash(msgspec.json.encode(msgspec.structs.replace(self, training=training)))
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

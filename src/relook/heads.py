@@ -112,7 +112,7 @@ def taking(selector: Any, taken: Taken) -> Any:
     """Return a selector, or the mean of several, that takes labels so.
 
     >>> from relook.selectors import named
-    >>> taking(named("lda"), Taken(answered_weight=3)).targets.answered_weight
+    >>> taking(named("lda"), Taken(answered_weight=3.0)).targets.answered_weight
     3.0
     """
     if hasattr(selector, "members"):

@@ -51,6 +51,9 @@ class Kept(msgspec.Struct, frozen=True):
 NOTHING_KEPT = Kept()
 """Every training begins anew, and leaves nothing."""
 
+BY_RECIPE = "ssl"
+"""The method that stands for whatever a recipe is of, where a recipe alone is named."""
+
 METHODS = ("vanilla", "coteaching", "elr", "dropout", "ssl", "ssl-linear", "ssl-finetune", "ssl-coteaching")
 """Methods that train networks; each has recipes of its name."""
 

@@ -6,6 +6,7 @@ What is trained is a record that JSON holds, so that a campaign's file, a log an
 from __future__ import annotations
 
 import difflib
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -73,6 +74,11 @@ class Training(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             answered_weight=self.answered_weight,
             learns_from=self.learns_from,
         )
+
+    def placeless(self) -> Training:
+        """Return the training without the folders that it happens to use: what comes of it does not depend on them."""
+        settings = {key: value for key, value in self.settings.items() if key not in ("folder", "data")}
+        return msgspec.structs.replace(self, settings=settings)
 
     def network(self) -> networks.Settings:
         """Return the settings of networks."""
@@ -156,11 +162,14 @@ def _kept(training: Training, votes: str) -> Kept:
 
 
 def _point(own: Path) -> None:
-    """Let the file of a folder of networks name this training, and the one before it."""
+    """Let the file of a folder of networks name this training and the one before it; those of older ones go."""
     place = own.parent / LAST
     try:
         ended = msgspec.json.decode(place.read_bytes(), type=list[str])
     except (OSError, msgspec.DecodeError):
         ended = []
+    ended = [*(name for name in ended if name != own.name), own.name]
     with drafted(place) as part:
-        part.write_bytes(msgspec.json.encode([*(name for name in ended if name != own.name), own.name][-2:]))
+        part.write_bytes(msgspec.json.encode(ended[-2:]))
+    for name in ended[:-2]:
+        shutil.rmtree(own.parent / Path(name).name, ignore_errors=True)

@@ -34,7 +34,7 @@ from relook.experiment import (
 from relook.runs import RESOLVED, ROWS, Extra, Runs, Shelf, described, gathered, read_runs, replace_file, write_runs
 from relook.worlds import FILES, Fit, training, world
 
-PLACES = (*FILES, "data", "images")
+PLACES = (*FILES, "data", "images", "folder")
 """Keys of a configuration that say where something lies: its content counts, not its place."""
 
 

@@ -33,7 +33,7 @@ class Fit(msgspec.Struct, frozen=True, eq=False):
         known = self.dataset
         groups = "" if known.groups is None else f" {short_hash(chr(31).join(known.groups).encode())}"
         table = known.name if known.features is None else fingerprint(np.asarray(known.features))
-        told = msgspec.json.encode(self.training).decode()
+        told = msgspec.json.encode(self.training.placeless()).decode()
         return short_hash(f"{told} {table} {known.given.fingerprint()}{groups}".encode())
 
     def kept(self, folder: Path) -> Path:
@@ -95,7 +95,11 @@ def training(grid: Grid) -> Training:
     >>> training(Grid(dataset="digits", method="lda")).method, training(Grid(dataset="digits")).method
     ('lda', 'average')
     """
-    return Training(method=grid.method or selectors.FULL, answered_weight=grid.answered_weight)
+    told = {"recipe": grid.recipe, "device": grid.device, "folder": grid.folder, "data": grid.data}
+    settings = {key: value for key, value in told.items() if value is not None}
+    method = grid.method or (networks.BY_RECIPE if grid.recipe else selectors.FULL)
+    settings = settings if method in networks.METHODS else {}
+    return Training(method=method, settings=settings, answered_weight=grid.answered_weight)
 
 
 def _learnable(grid: Grid, dataset: Dataset, *, found_set: Imported | None) -> Dataset:
@@ -106,7 +110,7 @@ def _learnable(grid: Grid, dataset: Dataset, *, found_set: Imported | None) -> D
     if tables is not None:
         joined = tables[0] if len(tables) == 1 else np.hstack(tables)
         return msgspec.structs.replace(dataset, features=joined)
-    if grid.method in networks.METHODS and dataset.images is not None:
+    if (grid.recipe or grid.method in networks.METHODS) and dataset.images is not None:
         return dataset
     raise BadInput(
         f"{dataset.name}: {', '.join(p for p in grid.policy if p not in BLIND) or grid.settle[0]} needs class "

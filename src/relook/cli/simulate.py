@@ -65,6 +65,9 @@ def simulate(
     method: Annotated[
         str | None, _option("What makes class probabilities: average (default), lda, logistic, knn ...", panel=MODEL)
     ] = None,
+    recipe: Annotated[str | None, _option("Of networks: such as ssl10k; needs --images.", panel=MODEL)] = None,
+    device: Annotated[str | None, _option("Of networks: cpu (default) or cuda.", panel=MODEL)] = None,
+    folder: Annotated[str | None, _option("Of networks: keeps encoders, which updates share.", panel=MODEL)] = None,
     update_every: Annotated[
         int | None, _option("Train anew on the labels as they stand, every so many answers.", panel=MODEL)
     ] = None,

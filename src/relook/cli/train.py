@@ -69,7 +69,7 @@ def train(
     from relook.methods import Settings, check_target, relabelled, sentence, trained, write
 
     check_target(to)
-    method = method or ("ssl" if recipe else "average")
+    method = method or (networks.BY_RECIPE if recipe else "average")
     if source == "cifar10h" and method in networks.METHODS and images is None:
         from relook.published import data_folder as found_folder
 

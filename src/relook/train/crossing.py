@@ -51,9 +51,9 @@ def out_of_sample(learn: Learn, masses: FloatArray, *, fold_of: IntArray) -> Flo
 
     >>> def common(masses, asked, *, name):
     ...     return np.tile(masses.sum(0) / masses.sum(), (1, len(asked), 1))
-    >>> masses = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
-    >>> out_of_sample(common, masses, fold_of=np.array([0, 1, 1, 1, -1])).round(2).tolist()
-    [[[0.33, 0.67], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.67, 0.33]]]
+    >>> masses = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 3.0], [0.0, 1.0], [0.0, 0.0]])
+    >>> out_of_sample(common, masses, fold_of=np.array([0, 1, 0, 1, -1]))[0].tolist()
+    [[0.5, 0.5], [0.25, 0.75], [0.5, 0.5], [0.25, 0.75], [0.375, 0.625]]
     """
     said: dict[int, FloatArray] = {}
 

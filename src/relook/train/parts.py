@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -266,9 +267,17 @@ class Network:
         weights = masses.sum(1)
         shares = masses / np.where(weights > 0, weights, 1.0)[:, np.newaxis]
         material = Material(work.images, torch.from_numpy(shares), torch.from_numpy(weights), begun)
-        found = trained(material, self.method, schedule=schedule, seed=number(work.seed, own), place=work.at(own))
+        # Labels change while people answer: what was reached on others must not be in the way.
+        place = work.at(f"{own}/labels-{_digest(masses, work.shelf.last)}")
+        found = trained(material, self.method, schedule=schedule, seed=number(work.seed, own), place=place)
         work.keep(found, name=own)
         return found
+
+
+def _digest(masses: FloatArray, last: Path | None) -> str:
+    """Return a hash of what a network learns from, and of whose network it goes on from."""
+    told = np.ascontiguousarray(masses, np.float32).tobytes() + (last.name.encode() if last else b"")
+    return hashlib.blake2b(told, digest_size=6).hexdigest()
 
 
 def quick_look(network: Network, work: Work) -> Learn:
