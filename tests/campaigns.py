@@ -1,14 +1,43 @@
 """Small campaigns for laws: worlds to draw, a script that several people follow, and the facts of a log, recounted."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
 from relook.activelab import ActiveLab
+from relook.book import ENDED, LATE
 from relook.campaign import Campaign
-from relook.events import Answer, Closed, Event, Expired, Lease, Ranking, Skipped, Started, Undone
+from relook.events import (
+    Added,
+    Adjudicated,
+    Answer,
+    Budget,
+    Changed,
+    Checked,
+    Closed,
+    Confirmed,
+    Drawn,
+    Event,
+    Expired,
+    Gold,
+    Guideline,
+    Joined,
+    Lease,
+    Mixed,
+    Paused,
+    Ranking,
+    Removed,
+    Renewed,
+    Reopened,
+    Resumed,
+    Retracted,
+    Skipped,
+    Started,
+    Undone,
+    Withdrawn,
+)
 from relook.rules import Policy, Terms
 from relook.scores import RandomOrder, Score, ValuePerAnswer, margin, noisiness, phi
 from relook.stopping import Agree, Confidence, Majority, Margin, Stop
@@ -145,11 +174,11 @@ class Driver:
             campaign.tell(open_leases[pick % len(open_leases)], self.answer(pick), self.now)
         elif kind == "retell" and self.leases:
             lease = self.leases[pick % len(self.leases)]
-            known = campaign.ledger.answered.get(lease.number)
+            known = campaign.ledger.book.told(lease.number)
             campaign.tell(lease, self.answer(pick) if known is None else known.answer, self.now)
         elif kind == "skip" and (in_time := [lease for lease in open_leases if lease.until > self.now]):
             campaign.skip(in_time[pick % len(in_time)], self.now)
-        elif kind.startswith("undo") and (standing := campaign.ledger.standing.get(who)):
+        elif kind.startswith("undo") and (standing := list(campaign.ledger.book.of(who))):
             campaign.undo(who, 1 if kind == "undo" else 1 + pick % len(standing), self.now)
         elif kind == "wait":
             self.now += (1.0, LEASE - 1.0, LEASE, 0.5)[pick % 4]
@@ -178,23 +207,57 @@ def drained(campaign: Campaign, now: float) -> list[Event]:
     return campaign.events[before:]
 
 
+def said(campaign: Campaign, item: int) -> list[tuple[str | None, int]]:
+    """Who gave which answer about an item, of those that stand, the oldest first."""
+    book = campaign.ledger.book
+    rows = list(book.chain(campaign.ledger.items[item].last))
+    return [(book.people[book.who[row]], book.answer[row]) for row in reversed(rows)]
+
+
 def facts(campaign: Campaign) -> Facts:
     """What a campaign knows, as plain values."""
     ledger = campaign.ledger
+    book, rows = ledger.book, range(1, ledger.book.rows)
+    told = {row: book.told(row) for row in rows}
+    unanswered = [row for row in rows if book.state[row] in (ENDED, LATE)]
     return {
         "spent": campaign.spent,
         "reserved": campaign.reserved,
+        "budget": campaign.budget,
         "ranking": ledger.ranking,
         "closed": ledger.closed,
         "now": ledger.now,
         "leases": {number: (lease.item, lease.annotator) for number, lease in ledger.leases.items()},
-        "ended": {number: (lease.item, lease.annotator) for number, lease in ledger.ended.items()},
-        "answers": {n: list(zip(s.people, s.answers, strict=True)) for n, s in ledger.items.items() if s.answers},
-        "votes": {n: s.votes for n, s in ledger.items.items()},
+        "until": {number: lease.until for number, lease in ledger.leases.items()},
+        "ended": {row: (book.item[row], book.people[book.who[row]]) for row in unanswered},
+        "answers": {n: said(campaign, n) for n, s in ledger.items.items() if s.heard},
+        "votes": {n: ledger.votes(n, ledger.tally(s)[:-2]) for n, s in ledger.items.items()},
         "verdicts": {n: s.verdict for n, s in ledger.items.items()},
-        "standing": {who: [a.lease for a in answers] for who, answers in ledger.standing.items() if answers},
+        "standing": {who: list(book.of(who))[::-1] for who in book.people if list(book.of(who))},
         "skipped": {who: list(items) for who, items in ledger.skipped.items() if items},
-        "told": {number: (a.answer, a.counted) for number, a in ledger.answered.items()},
+        "told": {row: (event.answer, event.counted) for row, event in told.items() if event is not None},
+    } | decided(campaign)
+
+
+def decided(campaign: Campaign) -> Facts:
+    """What people decided, as plain values."""
+    ledger = campaign.ledger
+    mixed = ledger.mixed
+    return {
+        "panel": ledger.panel,
+        "policy": ledger.policy["name"],
+        "items": len(ledger.given),
+        "words": {item: type(word).__name__ for item, word in ledger.words.items()},
+        "gold": sorted(ledger.gold),
+        "withdrawn": sorted(ledger.withdrawn),
+        "out": sorted(item for item, state in ledger.items.items() if state.out),
+        "mixed": None if mixed is None else (mixed.gold, mixed.repeat),
+        "checked": {who: sorted(items) for who, items in ledger.checked.items() if items},
+        "awaited": sorted(ledger.awaited, key=lambda item: ledger.awaited[item]),
+        "guideline": None if ledger.guideline is None else ledger.guideline.text,
+        "people": dict(ledger.people),
+        "paused": set(ledger.paused),
+        "removed": set(ledger.removed),
     }
 
 
@@ -207,57 +270,178 @@ def given_votes(given: Labels, weight: float, item: int) -> list[float]:
 
 def counted(events: Sequence[Event], given: Labels, weight: float) -> Facts:
     """Count the facts of a log once more, with lists and dictionaries alone."""
-    known: Facts = {"spent": 0, "reserved": 0, "ranking": 0, "closed": False, "now": 0.0}
-    known |= {name: {} for name in ("leases", "ended", "answers", "votes", "verdicts", "standing", "skipped", "told")}
+    started = events[0]
+    assert isinstance(started, Started)
+    known: Facts = {"spent": 0, "ranking": 0, "closed": False, "budget": started.budget, "weight": weight}
+    known |= {"panel": started.panel, "policy": started.policy["name"], "mixed": None, "guideline": None, "draws": 0}
+    known |= {name: {} for name in ("leases", "until", "ended", "answers", "verdicts", "standing", "skipped", "told")}
+    known |= {name: {} for name in ("words", "checked", "purpose", "people", "drawn", "awaited", "by")}
+    known |= {"gold": set(), "withdrawn": set(), "paused": set(), "removed": set(), "given": given.first(started.items)}
     for event in events:
         known["now"] = event.at
-        _count(known, event)
-    known["spent"] = sum(len(answers) for answers in known["answers"].values())
+        COUNT[type(event)](known, event)
     known["reserved"] = len(known["leases"])
+    known["items"] = len(known["given"])
+    known["out"] = sorted({*known["words"], *known["withdrawn"]})
+    for name in ("gold", "withdrawn"):
+        known[name] = sorted(known[name])
+    known["awaited"] = sorted(known["awaited"], key=lambda item: known["awaited"][item])
+    known["votes"] = {}
     for item in known["verdicts"]:
-        votes = given_votes(given, weight, item)
-        said = [answer for _, answer in known["answers"].get(item, [])]
-        known["votes"][item] = [votes[label] + said.count(label) for label in range(given.classes)]
-    for name in ("answers", "standing", "skipped"):
+        votes = given_votes(known["given"], known["weight"], item)
+        told = [answer for _, _, answer in known["answers"].get(item, [])]
+        known["votes"][item] = [votes[label] + told.count(label) for label in range(given.classes)]
+    known["answers"] = {item: [each[1:] for each in told] for item, told in known["answers"].items() if told}
+    known["checked"] = {who: sorted(items) for who, items in known["checked"].items() if items}
+    for name in ("standing", "skipped"):
         known[name] = {key: value for key, value in known[name].items() if value}
+    for name in ("given", "weight", "purpose", "drawn", "draws", "by"):
+        del known[name]
     return known
 
 
-def _count(known: Facts, event: Event) -> None:
-    match event:
-        case Ranking():
-            known["ranking"] = event.number
-        case Lease():
-            known["leases"][event.number] = (event.item, event.annotator)
-            known["verdicts"].setdefault(event.item, -1)
-            gone = known["skipped"].get(event.annotator, [])
-            gone[:] = [item for item in gone if item != event.item]
-        case Expired() | Skipped():
-            item, who = known["ended"][event.lease] = known["leases"].pop(event.lease)
-            if isinstance(event, Skipped) and who is not None:
-                known["skipped"].setdefault(who, []).append(item)
-        case Answer():
-            known["told"][event.lease] = (event.answer, event.counted)
-            if event.counted:
-                del known["leases"][event.lease]
-                known["answers"].setdefault(event.item, []).append((event.annotator, event.answer))
-                known["standing"].setdefault(event.annotator, []).append(event.lease)
-                known["verdicts"][event.item] = event.verdict
-        case Undone():
-            _take_back(known, event)
-        case Closed():
-            known["closed"] = True
-        case Started():
-            pass
+def _leased(known: Facts, event: Lease) -> None:
+    known["leases"][event.number] = known["by"][event.number] = (event.item, event.annotator)
+    known["until"][event.number] = event.until
+    known["purpose"][event.number] = event.purpose
+    known["verdicts"].setdefault(event.item, -1)
+    gone = known["skipped"].get(event.annotator, [])
+    gone[:] = [item for item in gone if item != event.item]
+    if event.purpose in ("gold", "repeat"):
+        known["checked"].setdefault(event.annotator, set()).add(event.item)
 
 
-def _take_back(known: Facts, event: Undone) -> None:
-    who = next(who for who, leases in known["standing"].items() if leases and leases[-1] == event.lease)
-    known["standing"][who].pop()
-    answers = known["answers"][event.item]
-    last = max(n for n, answer in enumerate(answers) if answer == (who, event.answer))
-    del answers[last]
-    known["verdicts"][event.item] = event.verdict
+def _renewed(known: Facts, event: Renewed) -> None:
+    known["until"] = dict.fromkeys(known["leases"], event.until)
+
+
+def _ended(known: Facts, event: Expired | Skipped) -> None:
+    item, who = known["ended"][event.lease] = known["leases"].pop(event.lease)
+    del known["until"][event.lease]
+    if isinstance(event, Skipped) and who is not None and known["purpose"][event.lease] in ("label", "draw"):
+        known["skipped"].setdefault(who, []).append(item)
+
+
+def _told(known: Facts, event: Answer | Checked) -> None:
+    known["told"][event.lease] = (event.answer, event.counted)
+    if not event.counted:
+        return
+    del known["leases"][event.lease]
+    del known["until"][event.lease]
+    known["spent"] += 1
+    known["standing"].setdefault(event.annotator, []).append(event.lease)
+    if isinstance(event, Answer):
+        known["answers"].setdefault(event.item, []).append((event.lease, event.annotator, event.answer))
+        known["verdicts"][event.item] = event.verdict
+        if known["purpose"][event.lease] == "draw":
+            known["awaited"].pop(event.item, None)
+
+
+def _undone(known: Facts, event: Undone) -> None:
+    item, who = known["by"][event.lease]
+    assert known["standing"][who].pop() == event.lease
+    known["spent"] -= 1
+    if known["purpose"][event.lease] in ("gold", "repeat"):
+        known["checked"][who].discard(item)
+    else:
+        _no_vote(known, event.lease)
+        known["verdicts"][item] = event.verdict
+
+
+def _no_vote(known: Facts, lease: int) -> None:
+    item, _ = known["by"][lease]
+    known["answers"][item] = [each for each in known["answers"][item] if each[0] != lease]
+    gone = item in known["withdrawn"] or item in known["gold"]
+    if known["purpose"][lease] == "draw" and not gone:
+        known["awaited"][item] = known["drawn"][item]
+
+
+def _spoken(known: Facts, event: Adjudicated | Confirmed | Gold | Retracted) -> None:
+    if isinstance(event, Retracted):
+        del known["words"][event.item]
+        known["verdicts"][event.item] = event.verdict
+        return
+    known["words"][event.item] = type(event).__name__
+    if isinstance(event, Adjudicated):
+        known["verdicts"][event.item] = event.verdict
+    if isinstance(event, Gold):
+        known["verdicts"][event.item] = event.label
+        known["gold"].add(event.item)
+        known["awaited"].pop(event.item, None)
+
+
+def _drawn(known: Facts, event: Drawn) -> None:
+    for item in event.items:
+        known["draws"] += 1
+        known["verdicts"].setdefault(item, -1)
+        known["drawn"][item] = known["awaited"][item] = known["draws"]
+
+
+def _changed(known: Facts, event: Changed) -> None:
+    known |= {"policy": event.policy["name"], "panel": event.panel, "weight": event.policy["given_weight"]}
+    known["verdicts"].update(event.verdicts)
+
+
+def _removed(known: Facts, event: Removed) -> None:
+    known["people"].pop(event.name, None)
+    known["removed"].add(event.name)
+    known["paused"].discard(event.name)
+    if not event.stand:
+        for lease in known["standing"].pop(event.name, []):
+            if known["purpose"][lease] not in ("gold", "repeat"):
+                _no_vote(known, lease)
+        known["checked"].pop(event.name, None)
+    known["verdicts"].update(event.verdicts)
+
+
+def _joined(known: Facts, event: Joined) -> None:
+    known["people"][event.name] = event.role
+    known["removed"].discard(event.name)
+
+
+def _added(known: Facts, event: Added) -> None:
+    known["given"] = known["given"].and_then(Labels(np.array(event.given), known["given"].classes))
+
+
+def _withdrawn(known: Facts, event: Withdrawn) -> None:
+    for item in event.items:
+        known["verdicts"].setdefault(item, -1)
+        known["withdrawn"].add(item)
+        known["awaited"].pop(item, None)
+
+
+def _mixed(known: Facts, event: Mixed) -> None:
+    known["mixed"] = (event.gold, event.repeat) if event.gold + event.repeat else None
+
+
+COUNT: Mapping[type, Callable[[Facts, Any], object]] = {
+    Started: lambda *_: None,
+    Ranking: lambda known, event: known.update(ranking=event.number),
+    Lease: _leased,
+    Renewed: _renewed,
+    Expired: _ended,
+    Skipped: _ended,
+    Answer: _told,
+    Checked: _told,
+    Undone: _undone,
+    Adjudicated: _spoken,
+    Confirmed: _spoken,
+    Retracted: _spoken,
+    Gold: _spoken,
+    Mixed: _mixed,
+    Drawn: _drawn,
+    Budget: lambda known, event: known.update(budget=event.total),
+    Changed: _changed,
+    Guideline: lambda known, event: known.update(guideline=event.text),
+    Joined: _joined,
+    Paused: lambda known, event: known["paused"].add(event.name),
+    Resumed: lambda known, event: known["paused"].discard(event.name),
+    Removed: _removed,
+    Added: _added,
+    Withdrawn: _withdrawn,
+    Closed: lambda known, _: known.update(closed=True),
+    Reopened: lambda known, _: known.update(closed=False),
+}
 
 
 def run(campaign: Campaign, world: World, script: Sequence[int]) -> Driver:

@@ -13,7 +13,7 @@ FAULT = settings(
 Law = Callable[[settings], None]
 
 
-def catches(law: Law, error: type[Exception] = AssertionError) -> None:
+def catches(law: Law, error: type[Exception] | tuple[type[Exception], ...] = AssertionError) -> None:
     """Say that a law, told of something faulty, fails: else it could not fail, and would be no test."""
     with pytest.raises(error):
         law(FAULT)

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable
 from functools import partial
 from random import Random
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -11,10 +12,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from relook.agenda import Agenda
+from relook.book import Book
 from relook.campaign import Campaign
-from relook.errors import BadLog
+from relook.errors import BadLog, RelookError
 from relook.events import (
     Answer,
+    Checked,
     Event,
     Expired,
     Lease,
@@ -23,6 +27,7 @@ from relook.events import (
     from_lines,
     to_lines,
 )
+from relook.judging import Judge
 from relook.ledger import Item, Ledger
 from relook.queue import Queue
 from relook.rules import Policy, Terms
@@ -40,6 +45,7 @@ from tests.campaigns import (
     drained,
     facts,
     run,
+    said,
     scripts,
     worlds,
 )
@@ -117,37 +123,43 @@ class TestReplay:
         self.law(LAW)
 
     def test_a_replay_that_does_not_offer_again_what_was_given_back_is_caught(self) -> None:
+        follow = Agenda.follow
+
         class Losing(Campaign):
-            def _follow(self, event: Event) -> None:
-                if not isinstance(event, Skipped):
-                    super()._follow(event)
+            @classmethod
+            def replay(cls, *args: Any, **rest: Any) -> Self:
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(Agenda, "follow", lambda agenda, e: type(e) is Skipped or follow(agenda, e))
+                    return super().replay(*args, **rest)
 
         catches(partial(self.law, kind=Losing))
 
     def test_a_replay_that_scores_by_its_own_rhythm_is_caught(self) -> None:
         class Eager(Campaign):
-            def _follow(self, event: Event) -> None:
-                super()._follow(event)
-                self._rescore_changed()
+            @classmethod
+            def replay(cls, *args: Any, **rest: Any) -> Self:
+                campaign = super().replay(*args, **rest)
+                campaign._agenda.rescore_changed()
+                return campaign
 
         catches(partial(self.law, kind=Eager))
 
     def test_leases_that_expire_without_an_event_are_caught(self) -> None:
         class Silent(Campaign):
-            def _expire(self, number: int, now: float) -> None:
-                super()._expire(number, now)
+            def expire(self, number: int, now: float) -> None:
+                super().expire(number, now)
                 self.events.pop()
 
         catches(partial(self.law, kind=Silent), BadLog)
 
     def test_votes_that_are_added_up_and_down_are_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        class Drifting(Campaign):
-            def _verdict(self, item: int, state: Item, *, answer: int, by: int) -> int:
-                verdict = super()._verdict(item, state, answer=answer, by=by)
-                state.votes = [vote + 0.7 - 0.7 for vote in state.votes]
-                return verdict
+        votes = Ledger.votes
 
-        catches(partial(self.law, kind=Drifting))
+        def drifting(self: Ledger, item: int, counts: list[int]) -> list[float]:
+            return [vote + 0.7 - 0.7 for vote in votes(self, item, counts)]
+
+        monkeypatch.setattr(Ledger, "votes", drifting)
+        catches(self.law)
 
 
 class TestOnce:
@@ -159,10 +171,11 @@ class TestOnce:
         def check(world: World, script: list[int]) -> None:
             campaign = world.start()
             for _ in Driver(campaign, world).follow(script):
-                for state in campaign.ledger.items.values():
-                    named = [person for person in state.people if person is not None]
+                for item in campaign.ledger.items:
+                    people = [person for person, _ in said(campaign, item)]
+                    named = [person for person in people if person is not None]
                     assert len(named) == len(set(named))
-                    assert world.terms.panel is None or len(state.people) <= world.terms.panel
+                    assert world.terms.panel is None or len(people) <= world.terms.panel
 
         check()
 
@@ -170,7 +183,7 @@ class TestOnce:
         self.law(LAW)
 
     def test_a_campaign_that_forgets_who_answered_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Item, "has_answer_of", never)
+        monkeypatch.setattr(Ledger, "has_answer_of", never)
         catches(self.law)
 
     def test_a_campaign_that_asks_beyond_its_panel_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +257,7 @@ class TestNext:
     def test_items_that_wait_for_a_new_score_and_are_forgotten_are_caught(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(Campaign, "_left_over", nothing)
+        monkeypatch.setattr(Agenda, "_left_over", nothing)
         catches(partial(self.law, batches=(2, 3, 5)))
 
     def test_entries_that_stay_in_the_queue_are_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +265,7 @@ class TestNext:
         catches(self.law, BadLog)
 
     def test_beginning_another_item_before_one_is_finished_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("relook.campaign.FIRST", 0.0)
+        monkeypatch.setattr("relook.agenda.FIRST", 0.0)
         catches(self.law)
 
     def test_showing_again_at_once_what_was_given_back_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +273,7 @@ class TestNext:
         catches(self.law)
 
     def test_a_lease_that_expired_and_is_never_offered_again_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(Campaign, "_offer", nothing)
+        monkeypatch.setattr(Agenda, "offer", nothing)
         catches(self.law)
 
 
@@ -282,7 +295,7 @@ class TestLateAnswers:
             assert (answer.counted, answer.verdict) == (False, campaign.verdict(lease.item))
             campaign.ask("Ed", now)
             assert without_told(facts(campaign)) == without_told(facts(twin))
-            assert campaign.tell(lease, driver.answer(pick), now) is answer
+            assert campaign.tell(lease, driver.answer(pick), now) == answer
 
         check()
 
@@ -291,7 +304,9 @@ class TestLateAnswers:
 
     def test_a_campaign_that_waits_for_late_answers_is_caught(self) -> None:
         class Patient(Campaign):
-            def tell(self, lease: Lease, answer: int, now: float = 0.0) -> Answer:
+            def tell(
+                self, lease: Lease, answer: int, now: float = 0.0, *, seconds: float | None = None
+            ) -> Answer | Checked:
                 return super().tell(lease, answer, min(now, self.ledger.now))
 
         catches(partial(self.law, start=partial(World.start, kind=Patient)))
@@ -310,7 +325,7 @@ class TestUndo:
         def check(world: World, script: list[int], pick: int, who: str | None) -> None:
             campaign = start(world)
             driver = run(campaign, world, script)
-            campaign._pass_time(driver.now)
+            campaign.pass_time(driver.now)
             before = facts(campaign)
             lease = campaign.ask(who, driver.now)
             assume(lease is not None and lease.item not in before["skipped"].get(who, []))
@@ -335,19 +350,19 @@ class TestUndo:
         self.law(LAW)
 
     def test_votes_that_stay_are_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        class Keeping(Campaign):
-            def _undo(self, answer: Answer, now: float) -> Undone:
-                undone = super()._undo(answer, now)
-                self.ledger.items[answer.item].given[answer.answer] += 1
-                return undone
+        unlink = Book.unlink
 
-        catches(partial(self.law, start=partial(World.start, kind=Keeping)))
+        def keeping(self: Book, last: int, row: int) -> int:
+            return last if last == row else unlink(self, last, row)
+
+        monkeypatch.setattr(Book, "unlink", keeping)
+        catches(self.law, (AssertionError, RelookError))
 
     def test_an_item_that_does_not_reopen_is_caught(self) -> None:
         class Closing(Campaign):
-            def _undo(self, answer: Answer, now: float) -> Undone:
-                undone = super()._undo(answer, now)
-                self._queue.withdraw(answer.item)
+            def _undo(self, row: int, now: float) -> Undone:
+                undone = super()._undo(row, now)
+                self._agenda.queue.withdraw(undone.item)
                 return undone
 
         catches(partial(self.law, start=partial(World.start, kind=Closing)))
@@ -382,15 +397,15 @@ class TestLease:
 
     def test_a_lease_that_ends_a_moment_late_is_caught(self) -> None:
         class Late(Campaign):
-            def _pass_time(self, now: float) -> float:
-                return super()._pass_time(float(np.nextafter(now, self.ledger.now)))
+            def pass_time(self, now: float) -> float:
+                return super().pass_time(float(np.nextafter(now, self.ledger.now)))
 
         catches(partial(self.law, kind=Late))
 
     def test_a_lease_that_ends_a_moment_early_is_caught(self) -> None:
         class Early(Campaign):
-            def _pass_time(self, now: float) -> float:
-                return super()._pass_time(float(np.nextafter(now, np.inf)))
+            def pass_time(self, now: float) -> float:
+                return super().pass_time(float(np.nextafter(now, np.inf)))
 
         catches(partial(self.law, kind=Early))
 
@@ -417,7 +432,7 @@ class TestVerdict:
                         campaign.tell(lease, answer)
                         judged(campaign, seen)
                 for who, _ in random.sample(order, len(order)):
-                    if campaign.ledger.standing.get(who):
+                    if any(campaign.ledger.book.of(who)):
                         campaign.undo(who)
                         judged(campaign, seen)
 
@@ -426,19 +441,20 @@ class TestVerdict:
     def test_holds(self) -> None:
         self.law(LAW)
 
-    def test_a_rule_that_follows_the_last_answer_is_caught(self) -> None:
-        class Swayed(Campaign):
-            def _judge(self, item: int, state: Item) -> int:
-                verdict = super()._judge(item, state)
-                last = state.answers[-1] if state.answers else verdict
-                return last if verdict >= 0 and last >= 0 else verdict
+    def test_a_rule_that_follows_the_last_answer_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        verdict_with = Judge.verdict_with
 
-        catches(partial(self.law, start=partial(World.start, kind=Swayed)))
+        def swayed(self: Judge, item: int, state: Item, *, answer: int, by: int = 1) -> int:
+            verdict = verdict_with(self, item, state, answer=answer, by=by)
+            return answer if by == 1 and verdict >= 0 and answer >= 0 else verdict
+
+        monkeypatch.setattr(Judge, "verdict_with", swayed)
+        catches(self.law)
 
 
 def judged(campaign: Campaign, seen: dict[tuple[int, ...], int]) -> None:
     """Check that the one item is judged as ever when the same answers stood."""
-    standing = tuple(sorted(campaign.ledger.items[0].answers))
+    standing = tuple(sorted(answer for _, answer in said(campaign, 0)))
     assert seen.setdefault(standing, campaign.verdict(0)) == campaign.verdict(0)
 
 
@@ -471,8 +487,11 @@ class TestDamagedLogs:
     def test_holds(self) -> None:
         self.law(LAW)
 
-    def test_believing_every_line_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_believing_almost_every_line_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def believing(self: Ledger, event: Event) -> None:
+            # An answer that was told twice would be its own forerunner, and be counted for ever.
+            if isinstance(event, Answer | Undone) and not self._check[type(event)](event):
+                raise BadLog("log: told twice")
             self._apply[type(event)](event)
 
         monkeypatch.setattr(Ledger, "apply", believing)
@@ -496,12 +515,13 @@ def damaged(events: list[Event], one: int, other: int, *, damage: str) -> list[E
 
 def check_sound(campaign: Campaign, world: World) -> None:
     assert 0 <= campaign.spent + campaign.reserved <= campaign.budget
+    told = {item: said(campaign, item) for item in campaign.ledger.items}
     for item, state in campaign.ledger.items.items():
         assert 0 <= item < len(world.given)
-        named = [person for person in state.people if person is not None]
+        named = [person for person, _ in told[item] if person is not None]
         assert len(named) == len(set(named))
-        assert all(-2 <= answer < world.given.classes for answer in state.answers)
+        assert all(-2 <= answer < world.given.classes for _, answer in told[item])
         assert -4 <= state.verdict < world.given.classes
-    assert campaign.spent == sum(len(state.answers) for state in campaign.ledger.items.values())
+    assert campaign.spent == sum(map(len, told.values()))
     assert campaign.reserved == sum(state.lease is not None for state in campaign.ledger.items.values())
     assert len(campaign.final()) == len(world.given)

@@ -365,7 +365,7 @@ class TestTelling:
     def test_told_twice_is_one_answer(self) -> None:
         campaign = pets()
         lease = ask(campaign, "Ada")
-        assert campaign.tell(lease, DOG) is campaign.tell(lease, DOG)
+        assert campaign.tell(lease, DOG) == campaign.tell(lease, DOG)
         assert campaign.spent == 1
 
     def test_another_answer_is_refused(self) -> None:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -31,6 +32,8 @@ from relook.rules import Policy, Terms
 from relook.scores import RandomOrder
 from relook.types import Labels
 from tests.campaigns import World, run, scripts, worlds
+from tests.conftest import ROOT
+from tests.history import check_history
 from tests.laws import LAW, catches
 
 count = st.integers(-4, 2**53)
@@ -41,70 +44,91 @@ record = st.dictionaries(
     text, st.none() | st.booleans() | count | time | text | st.lists(count, max_size=3), max_size=3
 )
 
-EVENTS: dict[type, st.SearchStrategy[Event]] = {
-    Started: st.builds(
-        Started,
-        schema=count,
-        software=text,
-        given=text,
-        items=count,
-        classes=count,
-        budget=count,
-        policy=record,
-        lease_seconds=time,
-        panel=st.none() | count,
-        seed=count,
-        ids=name,
-        at=time,
+PARTS: dict[str, st.SearchStrategy[Any]] = {
+    "int": count,
+    "float": time,
+    "bool": st.booleans(),
+    "str": text,
+    "str | None": name,
+    "int | None": st.none() | count,
+    "float | None": st.none() | time,
+    "dict[str, Any]": record,
+    "tuple[str, ...]": st.lists(text, max_size=3).map(tuple),
+    "list[int]": st.lists(count, max_size=3),
+    "list[int] | None": st.none() | st.lists(count, max_size=3),
+    "list[int | list[int]]": st.lists(count, max_size=3) | st.lists(st.lists(count, max_size=2), max_size=3),
+    "list[float]": st.lists(time, max_size=3),
+    "list[tuple[int, int]]": st.lists(st.tuples(count, count), max_size=3),
+}
+"""What a field may hold, by how its type is written."""
+
+
+def written(hint: Any) -> str:
+    return str(getattr(hint, "__name__", hint) if isinstance(hint, type) and not get_args(hint) else hint).replace(
+        "typing.", ""
+    )
+
+
+def some(kind: type[msgspec.Struct]) -> st.SearchStrategy[Any]:
+    """Any event of a kind: every field holds what its type allows."""
+    hints = get_type_hints(kind)
+    fields = {}
+    for field in kind.__struct_fields__:
+        hint = hints[field]
+        is_closed = get_origin(hint) is Literal
+        fields[field] = st.sampled_from(get_args(hint)) if is_closed else PARTS[written(hint)]
+    return st.builds(kind, **fields)
+
+
+EVENTS: dict[type, st.SearchStrategy[Event]] = {kind: some(kind) for kind in get_args(Event)}
+
+
+BY = ("by", "at", "why")
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "started": (
+        *("schema", "software", "given", "items", "classes", "budget", "policy", "lease_seconds", "panel", "seed"),
+        *("ids", "at", "names", "purpose", "continues", "hours", "by"),
     ),
-    Ranking: st.builds(Ranking, number=count, score=record, posteriors=name, in_sample=st.booleans(), at=time),
-    Lease: st.builds(Lease, number=count, item=count, annotator=name, nth=count, at=time, until=time),
-    Expired: st.builds(Expired, lease=count, at=time),
-    Skipped: st.builds(Skipped, lease=count, at=time),
-    Answer: st.builds(
-        Answer,
-        lease=count,
-        item=count,
-        annotator=name,
-        answer=count,
-        ranking=count,
-        counted=st.booleans(),
-        verdict=count,
-        at=time,
-    ),
-    Undone: st.builds(Undone, lease=count, item=count, answer=count, verdict=count, at=time),
-    Closed: st.builds(Closed, at=time),
+    "ranking": ("number", "score", "posteriors", "in_sample", "at", "about"),
+    "lease": ("number", "item", "annotator", "nth", "at", "until", "purpose"),
+    "renewed": ("until", "at"),
+    "expired": ("lease", "at"),
+    "skipped": ("lease", "at"),
+    "answer": ("lease", "item", "annotator", "answer", "ranking", "counted", "verdict", "at", "seconds"),
+    "checked": ("lease", "item", "annotator", "answer", "counted", "verdict", "at", "seconds"),
+    "undone": ("lease", "item", "answer", "verdict", "at"),
+    "adjudicated": ("item", "answer", "verdict", *BY),
+    "confirmed": ("item", *BY),
+    "retracted": ("item", "verdict", *BY),
+    "gold": ("item", "label", *BY),
+    "mixed": ("gold", "repeat", *BY),
+    "drawn": ("items", "chances", *BY),
+    "budget": ("total", "by", "at", "hours", "why"),
+    "changed": ("policy", "panel", "verdicts", *BY),
+    "guideline": ("version", "hash", "text", *BY),
+    "joined": ("name", "role", *BY),
+    "paused": ("name", *BY),
+    "resumed": ("name", *BY),
+    "removed": ("name", "stand", "verdicts", *BY),
+    "added": ("first", "given", "ids", "by", "at", "came_with", "why"),
+    "withdrawn": ("items", *BY),
+    "closed": ("at", "by", "why"),
+    "reopened": BY,
 }
 
 
 def test_the_list_is_closed_and_versioned() -> None:
     """Another kind of event, or another field, is another version: raise SCHEMA, and keep reading the old one."""
-    fields = {kind.__struct_config__.tag: kind.__struct_fields__ for kind in get_args(Event)}
-    assert set(EVENTS) == set(get_args(Event))
-    assert SCHEMA == 1
-    assert fields == {
-        "started": (
-            "schema",
-            "software",
-            "given",
-            "items",
-            "classes",
-            "budget",
-            "policy",
-            "lease_seconds",
-            "panel",
-            "seed",
-            "ids",
-            "at",
-        ),
-        "ranking": ("number", "score", "posteriors", "in_sample", "at"),
-        "lease": ("number", "item", "annotator", "nth", "at", "until"),
-        "expired": ("lease", "at"),
-        "skipped": ("lease", "at"),
-        "answer": ("lease", "item", "annotator", "answer", "ranking", "counted", "verdict", "at"),
-        "undone": ("lease", "item", "answer", "verdict", "at"),
-        "closed": ("at",),
+    assert SCHEMA == 2
+    assert {kind.__struct_config__.tag: kind.__struct_fields__ for kind in get_args(Event)} == FIELDS
+
+
+def test_what_a_person_decides_says_by_whom_and_may_say_why() -> None:
+    decisions = set(FIELDS) - {
+        *("started", "ranking", "lease", "renewed", "expired", "skipped", "answer", "checked", "undone")
     }
+    assert all({"by", "why"} <= set(FIELDS[tag]) for tag in decisions)
 
 
 class TestLines:
@@ -181,7 +205,20 @@ def test_a_log_of_the_first_release_is_read() -> None:
     labels, policy = Labels(np.array([0, 1]), 2), Policy("any", RandomOrder(0))
     campaign = Campaign.replay(events, labels, policy, rankings={})
     assert (campaign.spent, campaign.reserved, campaign.ledger.closed, campaign.verdict(1)) == (0, 0, True, -1)
-    assert campaign.ledger.answered[3].counted is False
+    assert campaign.ledger.book.told(3).counted is False  # type: ignore[union-attr]
+
+
+def test_a_longer_log_of_schema_1_is_read() -> None:
+    """Written by version 0.1.0: five people, everything that could happen then. The file never changes."""
+    lines = (Path(__file__).parent / "logs" / "schema-1.jsonl").read_bytes()
+    events = from_lines(lines)
+    assert to_lines(events) == lines
+    labels = Labels(np.array([0, 1, 2, -1, 0, 1, 2, 0]), 3)
+    policy = Policy("any", RandomOrder(0), returns=True, given_weight=0.5, batch=2)
+    campaign = Campaign.replay(events, labels, policy, rankings={})
+    assert (campaign.spent, campaign.final().tolist()) == (16, [0, 1, 0, -1, 0, 1, 2, 0])
+    assert [campaign.verdict(item) for item in range(8)] == [-1, 1, 0, -1, 0, 1, 2, -2]
+    assert check_history(events).spent == 16
 
 
 @pytest.mark.parametrize(
@@ -189,7 +226,7 @@ def test_a_log_of_the_first_release_is_read() -> None:
     [
         (b'{"type":"closed","at":2.0}\n{"type":"closed","at":', 2),
         (b"\n", 1),
-        (b'{"type":"paused","at":2.0}\n', 1),
+        (b'{"type":"rested","at":2.0}\n', 1),
         (b'{"type":"closed"}\n', 1),
         (b'{"type":"closed","at":"noon"}\n', 1),
         (b'{"type":"closed","at":NaN}\n', 1),
@@ -204,7 +241,7 @@ def test_a_line_that_is_no_event_is_named(lines: bytes, number: int) -> None:
 
 
 def test_a_later_version_may_say_more_of_an_event() -> None:
-    assert from_lines(b'{"type":"closed","at":2.0,"by":"Ada"}\n') == [Closed(2.0)]
+    assert from_lines(b'{"type":"closed","at":2.0,"mood":"fine"}\n') == [Closed(2.0)]
 
 
 def test_every_verdict_that_is_no_class_has_a_name() -> None:
@@ -225,3 +262,9 @@ def test_numbers_of_numpy_can_be_written() -> None:
     assert events == campaign.events
     again = Campaign.replay(events, labels, policy, rankings={1: None})
     assert again.events == events
+
+
+def test_the_page_lists_every_event_with_its_fields() -> None:
+    rows = [line.split(" | ") for line in (ROOT / "docs" / "events.md").read_text("utf-8").splitlines()]
+    told = {row[0].strip("| `"): tuple(row[1].split(", ")) for row in rows if row[0].startswith("| `")}
+    assert told == FIELDS

@@ -242,7 +242,7 @@ def test_belief_is_that_of_the_campaign() -> None:
     found = evidence(campaign, rule="belief")
     believed = found.belief()
     assert believed is not None
-    assert believed[lease.item].tolist() == campaign._belief(lease.item, campaign.ledger.items[lease.item]).tolist()
+    assert believed[lease.item].tolist() == campaign._agenda.judge.belief(lease.item, [0, 1]).tolist()
     assert (found.rule, found.final.tolist(), words(found)) == ("belief", [1, 1], ["unsettled", "unseen"])
     assert evidence(campaign).final.tolist() == [0, 1]
 
@@ -287,3 +287,48 @@ def test_what_does_not_fit_is_refused() -> None:
         evidence(set_of(given_as([1, 1], 2)), events=campaign.events)
     with pytest.raises(BadLog, match="contradicts what came before it"):
         evidence(found, events=[*campaign.events, Answer(1, 0, None, 0, 1, counted=True, verdict=0, at=0.0)])
+
+
+class TestDecided:
+    """What people decided on items shows in the one rule for final labels, whoever asks it."""
+
+    def campaign(self) -> Campaign:
+        policy = Policy("in order", lambda rows: rows.items * -1.0, Agree(1), given_weight=0.0)
+        campaign = Campaign(given_as([0, 0, 0, 0, 0, 0], 2), policy, budget=9, terms=Terms(panel=2))
+        for who in ("Ada", "Bo"):
+            for answer in (1, -1):
+                lease = campaign.ask(who)
+                assert lease is not None
+                campaign.tell(lease, answer)
+        rae = campaign.by("Rae")
+        rae.adjudicate(2, 1)
+        rae.know(3, 1)
+        rae.withdraw([4])
+        rae.remove("Bo", "void")
+        return campaign
+
+    def test_status_and_label_of_every_item(self) -> None:
+        campaign = self.campaign()
+        for found in (evidence(campaign), evidence(set_of(campaign.ledger.given), events=campaign.events)):
+            assert words(found)[2:5] == ["adjudicated", "gold", "withdrawn"]
+            assert found.final.tolist() == campaign.final().tolist() == [1, 0, 1, 1, 0, 0]
+            assert "Bo" not in found.answers["annotator"].cast(pl.String).to_list()
+
+    def test_a_confirmed_dispute(self) -> None:
+        policy = Policy("in order", lambda rows: rows.items * -1.0, Agree(2), given_weight=0.0)
+        campaign = Campaign(given_as([0], 2), policy, budget=9, terms=Terms(panel=2))
+        for who, answer in (("Ada", 0), ("Bo", 1)):
+            lease = campaign.ask(who)
+            assert lease is not None
+            campaign.tell(lease, answer)
+        assert words(evidence(campaign)) == ["disputed"]
+        campaign.by("Rae").confirm(0)
+        assert words(evidence(campaign)) == ["confirmed"]
+
+    def test_items_that_were_added_later_belong_to_the_set(self) -> None:
+        campaign = self.campaign()
+        campaign.by("Max").add(given_as([1], 2))
+        whole = campaign.ledger.given
+        assert evidence(set_of(whole), events=campaign.events).final.tolist() == [1, 0, 1, 1, 0, 0, 1]
+        with pytest.raises(BadLog, match="log: the labels of items that were added later were needed too, but others"):
+            evidence(set_of(given_as([0, 0, 0, 0, 0, 0, 0], 2)), events=campaign.events)

@@ -12,6 +12,10 @@ from tests.house import RULES, WORKPLACES, Finding, Module
 SOURCE = ROOT / "src"
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
+    (
+        "thawed_struct",
+        "relook.ledger:Item",
+    ): "the state of an item changes; as a record it takes half the room, by the million",
     ("many_parameters", "relook.campaign:Campaign.tell"): "lease, answer and time are the three columns of one event",
     ("many_parameters", "relook.campaign:Campaign.undo"): "person, number and time are the three columns of one event",
     ("many_parameters", "relook.campaign:Campaign.replay"): "what it reads a log with, in the order of the log",

@@ -10,7 +10,7 @@ import pytest
 from relook.campaign import Campaign
 from relook.errors import BadInput, BadLog
 from relook.events import Answer, Closed, Event, Expired, Lease, Ranking, Skipped, Started, Undone
-from relook.ledger import posteriors_of
+from relook.origins import posteriors_of
 from relook.rules import Policy, Terms
 from relook.scores import margin
 from relook.stopping import Agree
@@ -219,9 +219,9 @@ class TestStart:
             replay(LOG[:1])
 
     def test_it_is_of_this_version_or_older(self) -> None:
-        newer = msgspec.structs.replace(LOG[0], schema=2, software="9.9")
+        newer = msgspec.structs.replace(LOG[0], schema=3, software="9.9")
         with pytest.raises(
-            BadLog, match=r"schema 1 or older was needed, but relook 9\.9 wrote 2; install a newer relook"
+            BadLog, match=r"schema 2 or older was needed, but relook 9\.9 wrote 3; install a newer relook"
         ):
             replay([newer, *LOG[1:]])
 
@@ -238,7 +238,7 @@ class TestStart:
         [Policy("other", margin), Policy("margin", margin, Agree(2)), Policy("margin", margin, given_weight=0.5)],
     )
     def test_it_has_this_policy(self, policy: Policy) -> None:
-        with pytest.raises(BadLog, match=r"log: policy .* was needed, but .* came; pass the one it began with"):
+        with pytest.raises(BadLog, match=r"log: policy .* was needed, but .* came; pass the one that holds at its end"):
             replay(LOG, policy=policy)
 
     @pytest.mark.parametrize("rankings", [{}, {2: None}, {2: Posteriors(np.full((3, 2), 0.5))}, {1: POSTERIORS}])

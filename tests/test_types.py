@@ -22,6 +22,7 @@ from relook.types import (
     Rows,
     blocks,
     fingerprint,
+    ids_fingerprint,
     majority,
     one_hot,
     true_distribution,
@@ -414,3 +415,24 @@ def test_a_hash_tells_content_shape_and_kind_apart() -> None:
     assert len({fingerprint(array) for array in arrays}) == 5
     big = np.arange(200_000)
     assert fingerprint(big) == fingerprint(big.copy()) != fingerprint(np.where(big == 199_999, 0, big))
+
+
+class TestMoreItems:
+    """Labels of the first items, of more items after them, and the hash of ids."""
+
+    def test_first_and_then_are_the_whole(self) -> None:
+        labels = Labels(np.array([[1, 0], [0, 2], [1, 1]]), 2, came_with=np.array([0, 1, -1]))
+        rest = Labels(labels.given[2:], 2)
+        whole = labels.first(2).and_then(rest)
+        assert whole.given.tolist() == labels.given.tolist()
+        assert whole.came_with is not None
+        assert whole.came_with.tolist() == [0, 1, -1]
+        assert labels.first(3) is labels
+        assert Labels(np.array([0, 1]), 2, np.array([[1, 0], [0, 1]])).first(1).counts.tolist() == [[2, 0]]
+
+    @pytest.mark.parametrize("other", [["ab", "c"], ["c", "ab"], ["a", "bc", ""], [], ["a", "b", "c"]])
+    def test_other_ids_have_another_hash(self, other: list[str]) -> None:
+        assert ids_fingerprint(["a", "bc"]) != ids_fingerprint(other)
+
+    def test_any_text_is_an_id(self) -> None:
+        assert len(ids_fingerprint(["\ud800", "Å", ""])) == 32

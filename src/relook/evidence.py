@@ -1,9 +1,10 @@
 """What the label of every item is in the end, and what speaks for it: one rule for `final`, whoever asks.
 
-By `vote`, the default, an item has the class that the campaign settled it as. An item that it did not settle has the
-class with more votes than any other among those that came with it, or the given label where they tie, or none. So a
-curve, a report and an export count the same labels. By `belief` it is the class that class probabilities and people's
-answers together make likeliest. What people's answers say of an item is its status, whatever the rule.
+By `vote`, the default, an item has the label that is known of it, else a reviewer's word, else the class that people's
+answers settled. An item without any has the class with more votes than any other among those that came with it, or the
+given label where they tie, or none. So a curve, a report and an export count the same labels. By `belief` it is the
+class that class probabilities and people's answers together make likeliest. What people's answers say of an item, and
+what was decided on it, is its status, whatever the rule.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 from relook.belief import AnswerModel
 from relook.campaign import Campaign
 from relook.collection import GIVEN, Collection
-from relook.errors import BadInput
-from relook.events import STATUS, Answer, Event, Lease, Undone
-from relook.ledger import Ledger, start_of
+from relook.errors import BadInput, BadLog
+from relook.events import STATUS, Adjudicated, Answer, Confirmed, Event, Gold, Lease, Removed, Undone
+from relook.ledger import Ledger
+from relook.origins import start_of
 from relook.sources import Names
 from relook.types import FloatArray, IntArray, Labels, Posteriors, Rows, blocks, one_hot
 
@@ -33,10 +35,17 @@ RULES = {
 }
 """The rules for `final`, and what each says."""
 
-STATUSES = ("unseen", "unsettled", "settled", "unclear", "outside", "disputed")
+STATUSES = (
+    *("unseen", "unsettled", "settled", "unclear", "outside", "disputed"),
+    *("adjudicated", "gold", "confirmed", "withdrawn"),
+)
 """What people's answers say of an item. `unseen`: nobody gave one, so its label is the one it came with. `unsettled`:
 they are too few, or they tie. `settled`: they are enough. `unclear`: two people could not tell. `outside`: two people
-said none of these classes. `disputed`: everybody has seen it, and they do not agree."""
+said none of these classes. `disputed`: everybody has seen it, and they do not agree. What was decided goes before:
+`adjudicated`: a reviewer had the last word. `gold`: its label was known. `confirmed`: a reviewer found that people do
+disagree. `withdrawn`: nobody is asked any more, and no label was settled."""
+
+_WORDS: dict[type, str] = {Adjudicated: "adjudicated", Gold: "gold", Confirmed: "confirmed"}
 
 NO_CLASS = ("none of these", "cannot tell")
 """What an answer says that names no class, as the events number them: -2 and -1."""
@@ -224,9 +233,14 @@ def _ledger(source: Collection | Campaign | Played, events: Sequence[Event], *, 
     told = events if isinstance(source, Collection) else source.events
     if not told:
         return None
-    ledger = Ledger(given, start_of(told, given))
+    started = start_of(told, given)
+    ledger = Ledger(given.first(started.items), started)
     for event in told[1:]:
         ledger.apply(event)
+    if ledger.given.fingerprint() != given.fingerprint():
+        raise BadLog(
+            "log: the labels of items that were added later were needed too, but others came; pass the whole set"
+        )
     return ledger
 
 
@@ -239,9 +253,9 @@ def _by_vote(start: _Start, ledger: Ledger | None, *, events: Sequence[Event]) -
     votes = _votes(answers, times, classes=len(start.classes))
     status = _status(votes, heard)
     final = start.labels.label() if ledger is None else ledger.final()
-    for number, state in () if ledger is None else ledger.items.items():
-        if state.heard:
-            status[number] = STATUSES.index(STATUS.get(state.verdict, "settled"))
+    if ledger is not None:
+        for number, word in _decided(ledger).items():
+            status[number] = STATUSES.index(word)
     return Evidence(
         rule="vote",
         classes=start.classes,
@@ -254,6 +268,13 @@ def _by_vote(start: _Start, ledger: Ledger | None, *, events: Sequence[Event]) -
         votes=votes,
         answers=answers,
     )
+
+
+def _decided(ledger: Ledger) -> dict[int, str]:
+    """Return what a campaign says of its items, a word each: of those that people answered, or decided on."""
+    told = {number: STATUS.get(state.verdict, "settled") for number, state in ledger.items.items() if state.heard}
+    gone = {number: "withdrawn" for number in ledger.withdrawn if ledger.items[number].verdict < 0}
+    return told | gone | {number: _WORDS[type(word)] for number, word in ledger.words.items()}
 
 
 def _filled(answers: pl.DataFrame, names: Names) -> pl.DataFrame:
@@ -304,10 +325,10 @@ def _status(votes: pl.DataFrame, heard: IntArray) -> IntArray:
 
 
 def _said(events: Sequence[Event], names: Names) -> pl.DataFrame:
-    """Return the answers of a log that stand: those that came in time and were not taken back."""
+    """Return the answers of a log that stand: those that came in time and were not taken back or made void."""
     import polars as pl
 
-    undone = {event.lease for event in events if type(event) is Undone}
+    undone = {event.lease for event in events if type(event) is Undone} | _void(events)
     begun = np.array([0.0, *(event.at for event in events if type(event) is Lease)])
     kept = [event for event in events if type(event) is Answer and event.counted and event.lease not in undone]
     codes = np.array([event.answer for event in kept], np.int64)
@@ -326,6 +347,16 @@ def _said(events: Sequence[Event], names: Names) -> pl.DataFrame:
     return pl.DataFrame(columns).with_columns(label.alias("label"), instead.alias("instead"))
 
 
+def _void(events: Sequence[Event]) -> set[int]:
+    """Return the leases whose answers count no more since the person was removed."""
+    void: set[int] = set()
+    for place, event in enumerate(events):
+        if type(event) is Removed and not event.stand:
+            own = (each for each in events[:place] if type(each) is Answer and each.annotator == event.name)
+            void.update(answer.lease for answer in own)
+    return void
+
+
 def _check_posteriors(posteriors: Posteriors, found: Evidence) -> None:
     if (posteriors.items, posteriors.classes) != (len(found), len(found.classes)):
         raise BadInput(
@@ -336,7 +367,7 @@ def _check_posteriors(posteriors: Posteriors, found: Evidence) -> None:
 
 def _model(ledger: Ledger | None) -> AnswerModel:
     """Return the model of answers that a campaign's own stopping rule had, else the usual one."""
-    stop: Mapping[str, Any] = {} if ledger is None else ledger.started.policy.get("stop", {})
+    stop: Mapping[str, Any] = {} if ledger is None else ledger.policy.get("stop", {})
     record = stop.get("model")
     if not isinstance(record, Mapping) or record.get("name") != AnswerModel.__name__:
         return AnswerModel()

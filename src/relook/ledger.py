@@ -1,66 +1,58 @@
 """The facts of a campaign: a fold over its events.
 
 Nothing here decides anything: every event says what happened, verdicts included, and `apply` writes it down or
-refuses an event that the ones before it rule out.
+refuses an event that the ones before it rule out. What people decide about a campaign is folded in `decided`.
 """
 
+from array import array
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 
+from relook.book import CHECKS, ENDED, TOLD, Book
+from relook.decided import APPLY, CHECK
 from relook.errors import BadInput, BadLog
 from relook.events import (
     DISPUTED,
     NONE_OF_THESE,
-    SCHEMA,
     UNSETTLED,
+    Adjudicated,
     Answer,
-    Closed,
+    Checked,
+    Confirmed,
     Event,
     Expired,
+    Gold,
+    Guideline,
     Lease,
+    Mixed,
     Ranking,
+    Renewed,
+    Reopened,
+    Role,
     Skipped,
     Started,
     Undone,
 )
-from relook.rules import Policy
-from relook.types import IntArray, Labels, Posteriors
+from relook.types import IntArray, Labels
 
 
-class Item:
-    """What is known of an item that somebody was asked about."""
+class Item(msgspec.Struct, gc=False, eq=False):
+    """What is known of an item that somebody was asked about, or decided on.
 
-    __slots__ = ("answers", "given", "heard", "lease", "people", "tally", "verdict", "votes")
+    `last` is the row of its newest answer that stands, `heard` how many do. An item that is `out` is asked about no
+    more: a reviewer spoke, its label is known, or it was withdrawn.
+    """
 
-    def __init__(self, given: list[float]) -> None:
-        self.given = given
-        self.votes = given.copy()
-        # A place a class, and two at the end, which the answers that are no class count from: -1 and -2.
-        self.tally = [0] * (len(given) - NONE_OF_THESE)
-        self.heard = 0
-        self.answers: list[int] = []
-        self.people: list[str | None] = []
-        self.verdict = UNSETTLED
-        self.lease: int | None = None
-
-    def has_answer_of(self, annotator: str | None) -> bool:
-        """Say whether this person's answer counts here; nobody in particular (None) is somebody else each time."""
-        return annotator is not None and annotator in self.people
-
-    def count(self, answer: int, by: int) -> None:
-        """Count an answer in (1) or out (-1); votes come from whole counts, so that no rounding error stays behind."""
-        self.tally[answer] += by
-        self.heard += by
-        if answer >= 0:
-            self.votes[answer] = self.given[answer] + self.tally[answer]
-
-    @property
-    def counts(self) -> list[int]:
-        """How many answers each class got."""
-        return self.tally[:NONE_OF_THESE]
+    last: int = 0
+    heard: int = 0
+    verdict: int = UNSETTLED
+    lease: int | None = None
+    out: bool = False
 
 
 class Ledger:
@@ -71,39 +63,70 @@ class Ledger:
             raise BadInput(
                 "labels: a campaign starts from given labels alone, but answers came too; pass all as counts"
             )
-        self.given = given
         self.started = started
-        self.budget = started.budget
-        self.spent = 0
-        self.reserved = 0
-        self.counted = 0
-        self.ranking = 0
-        self.closed = False
+        self.budget, self.hours = started.budget, started.hours
+        self.spent = self.reserved = self.counted = 0
+        self.ranking, self.closed = 0, False
         self.now = started.at
+        self.panel = started.panel
         self.items: dict[int, Item] = {}
         self.leases: dict[int, Lease] = {}
-        self.ended: dict[int, Lease] = {}
-        self.answered: dict[int, Answer] = {}
-        self.standing: dict[str | None, list[Answer]] = {}
+        self.book = Book()
         self.skipped: dict[str | None, dict[int, None]] = {}
         self.deadlines: deque[tuple[float, int]] = deque()
-        self.last_lease = 0
-        self._weight = float(started.policy.get("given_weight", 1.0))
-        self._returns = bool(started.policy.get("returns", False))
-        self._check: dict[type, Callable[[Any], bool]] = {
+        self._stand_by()
+        self.hold(started.policy)
+        self.extend(given)
+        own_checks: dict[type, Callable[[Any], bool]] = {
             Lease: self._may_lease,
+            Renewed: self._may_renew,
             Answer: self._may_answer,
+            Checked: self._may_check,
             Undone: self._may_undo,
         }
-        self._apply: dict[type, Callable[[Any], None]] = {
+        own: dict[type, Callable[[Any], None]] = {
             Ranking: self.ranked,
             Lease: self.lease,
+            Renewed: self.renew,
             Expired: self.release,
             Skipped: self.skip,
             Answer: self.answer,
+            Checked: self.check,
             Undone: self.undo,
-            Closed: self.close,
         }
+        self._check = own_checks | {kind: partial(check, self) for kind, check in CHECK.items()}
+        self._apply = own | {kind: partial(write, self) for kind, write in APPLY.items()}
+
+    def _stand_by(self) -> None:
+        """Begin with nothing decided."""
+        self.words: dict[int, Adjudicated | Confirmed | Gold] = {}
+        self.gold: list[int] = []
+        self.withdrawn: set[int] = set()
+        self.mixed: Mixed | None = None
+        self.checked: dict[str | None, set[int]] = {}
+        self.drawn: dict[int, int] = {}
+        self.draws = 0
+        self.awaited: dict[int, int] = {}
+        self.guideline: Guideline | None = None
+        self.people: dict[str, Role] = {}
+        self.paused: set[str | None] = set()
+        self.removed: set[str] = set()
+        self.freed: list[int] = []
+        self.plain = True
+
+    def hold(self, policy: Mapping[str, Any]) -> None:
+        """Follow a policy, as a log keeps it, from here on."""
+        self.policy = policy
+        weight = float(policy.get("given_weight", 1.0))
+        self._weight: float = weight if weight != 1 else 1
+        self._returns = bool(policy.get("returns", False))
+
+    def extend(self, given: Labels) -> None:
+        """Have these given labels, all of them, from here on."""
+        self.given = given
+        self._classes = given.classes
+        self.no_tally = [0] * (given.classes - NONE_OF_THESE)
+        self._labels = array("i", given.given.astype(np.int32).tobytes()) if given.given.ndim == 1 else None
 
     def apply(self, event: Event) -> None:
         """Write an event down, or refuse one that cannot have followed."""
@@ -112,30 +135,64 @@ class Ledger:
             raise BadLog(
                 f"log: events must follow in time on one start, but {kind.__name__} at {event.at} follows {self.now}"
             )
-        if self.closed and not (isinstance(event, Answer) and not event.counted):
+        if self.closed and kind is not Reopened and not (isinstance(event, Answer | Checked) and not event.counted):
             raise BadLog(f"log: only late answers may follow the close, but {kind.__name__} came; is a line too many?")
-        if kind is not Expired and self._overdue(event.at):
+        if kind is not Expired and kind is not Renewed and self._overdue(event.at):
             raise BadLog(f"log: leases must end when their time is over, but {kind.__name__} came; is a line missing?")
         if kind in self._check and not self._check[kind](event):
             raise BadLog(f"log: {event} contradicts what came before it; was a line edited, moved or taken out?")
         self._apply[kind](event)
+        self.now = event.at
+        if kind in APPLY:
+            self.plain = not (self.drawn or self.mixed or self.paused or self.removed)
 
     def item(self, number: int) -> Item:
         """Return what is known of an item, which is from now on one that somebody was asked about."""
         state = self.items.get(number)
         if state is None:
-            state = self.items[number] = Item(self._given_votes(number))
+            state = self.items[number] = Item()
         return state
+
+    def tally(self, state: Item) -> list[int]:
+        """Return how many gave each answer: a place a class, and two at the end, counted from there as -1 and -2."""
+        tally = self.no_tally.copy()
+        row, answer, on_item = state.last, self.book.answer, self.book.on_item
+        while row:
+            tally[answer[row]] += 1
+            row = on_item[row]
+        return tally
+
+    def votes(self, item: int, counts: list[int]) -> list[float]:
+        """Turn how many named each class into votes: the given label is added, at its weight."""
+        if self._labels is None:
+            weight = self._weight
+            return [
+                weight * given + count for given, count in zip(self.given.given[item].tolist(), counts, strict=True)
+            ]
+        label = self._labels[item]
+        if label >= 0:
+            counts[label] += self._weight  # type: ignore[call-overload]
+        return counts  # type: ignore[return-value]
+
+    def has_answer_of(self, state: Item, annotator: str | None) -> bool:
+        """Say whether this person's answer counts here; nobody in particular (None) is somebody else each time."""
+        row, book = state.last, self.book
+        who = book.numbers.get(annotator, 0)
+        if who:
+            while row:
+                if book.who[row] == who:
+                    return True
+                row = book.on_item[row]
+        return False
 
     def labels(self) -> Labels:
         """Return the labels as they stand: given ones and every answer that counts."""
         if not self.spent:
             return self.given
-        counts = np.zeros((len(self.given), self.given.classes), np.int32)
-        for number, state in self.items.items():
-            if state.heard:
-                counts[number] = state.counts
-        return Labels(self.given.given, self.given.classes, counts, self.given.came_with)
+        counts = np.zeros((len(self.given), self._classes), np.int32)
+        items, answers = self.book.votes()
+        np.add.at(counts, (items, answers), 1)
+        return Labels(self.given.given, self._classes, counts, self.given.came_with)
 
     def final(self) -> IntArray:
         """Return the label of every item: what it was settled as, else the given one (-1: none)."""
@@ -147,9 +204,9 @@ class Ledger:
 
     def holds(self, lease: Lease) -> bool:
         """Say whether a lease is open still, or refuse one that this campaign never gave."""
-        number = lease.number
-        known = self.leases.get(number) or self.ended.get(number) or self.answered.get(number)
-        if known is None or (known.item, known.annotator) != (lease.item, lease.annotator):
+        number, book = lease.number, self.book
+        known = 0 < number < book.rows
+        if not known or (book.item[number], book.people[book.who[number]]) != (lease.item, lease.annotator):
             raise BadInput(
                 f"lease {number}: a lease of this campaign was needed, but it never gave this one; ask again"
             )
@@ -157,9 +214,11 @@ class Ledger:
 
     def is_askable(self, state: Item) -> bool:
         """Say whether more answers about an item are wanted, and somebody may be there to give one."""
+        if state.out:
+            return False
         if state.verdict == UNSETTLED:
             return True
-        panel = self.started.panel
+        panel = self.panel
         return self._returns and state.verdict >= 0 and (panel is None or state.heard < panel)
 
     def ranked(self, event: Ranking) -> None:
@@ -173,20 +232,30 @@ class Ledger:
 
     def lease(self, event: Lease) -> None:
         """Somebody holds an item; a place in the budget is reserved."""
-        number = event.number
-        if number <= self.last_lease or self.spent + self.reserved >= self.budget or self.closed:
+        number, book = event.number, self.book
+        if number != book.rows or self.spent + self.reserved >= self.budget or self.closed:
             raise BadLog(f"log: lease {number} cannot follow lease {self.last_lease} with {self.left} answers left")
-        state = self.item(event.item)
-        if state.lease is not None or state.has_answer_of(event.annotator):
+        state = self.items.get(event.item) or self.item(event.item)
+        heard = state.last > 0 and self.has_answer_of(state, event.annotator)
+        if state.lease is not None or heard != (event.purpose == "repeat"):
             raise BadLog(f"log: lease {number} needs item {event.item} to be free for {event.annotator}, but it is not")
         state.lease = number
-        self.last_lease = number
+        book.open(event.item, event.annotator, purpose=event.purpose)
         self.leases[number] = event
         self.deadlines.append((event.until, number))
         self.reserved += 1
         self.now = event.at
         if self.skipped:
             self.skipped.get(event.annotator, {}).pop(event.item, None)
+        if event.purpose in CHECKS:
+            self.checked.setdefault(event.annotator, set()).add(event.item)
+
+    def renew(self, event: Renewed) -> None:
+        """Every open lease lasts until then."""
+        for number, lease in self.leases.items():
+            self.leases[number] = msgspec.structs.replace(lease, until=event.until)
+        self.deadlines = deque((event.until, number) for number in self.leases)
+        self.now = event.at
 
     def release(self, event: Expired | Skipped) -> None:
         """A lease ended without an answer; its place in the budget is free."""
@@ -194,62 +263,78 @@ class Ledger:
         if lease is None:
             raise BadLog(f"log: lease {event.lease} must be open to end, but it is not; is a line missing?")
         self.items[lease.item].lease = None
-        self.ended[event.lease] = lease
+        self.book.state[event.lease] = ENDED
         self.reserved -= 1
         self.now = event.at
 
     def skip(self, event: Skipped) -> None:
-        """As above, and the person who gave the item back sees it again last."""
+        """As above, and the person who gave the item back sees it again last; a check never comes back."""
         lease = self.leases.get(event.lease)
         self.release(event)
-        if lease is not None and lease.annotator is not None:
+        if lease is not None and lease.annotator is not None and lease.purpose not in CHECKS:
             self.skipped.setdefault(lease.annotator, {})[lease.item] = None
 
     def answer(self, event: Answer) -> None:
         """An answer came: it costs one and counts, or came too late for either."""
         self.now = event.at
+        row, book = event.lease, self.book
+        book.write(event)
+        book.ranking[row] = event.ranking
         if not event.counted:
-            self.answered[event.lease] = event
             return
-        del self.leases[event.lease]
-        self.answered[event.lease] = event
+        del self.leases[row]
         self.reserved -= 1
         self.spent += 1
         self.counted += 1
         state = self.items[event.item]
         state.lease = None
-        state.answers.append(event.answer)
-        state.people.append(event.annotator)
-        state.count(event.answer, 1)
+        book.on_item[row] = state.last
+        state.last = row
+        state.heard += 1
         state.verdict = event.verdict
-        standing = self.standing.get(event.annotator)
-        if standing is None:
-            standing = self.standing[event.annotator] = []
-        standing.append(event)
+        if self.awaited and book.is_draw(row):
+            self.awaited.pop(event.item, None)
+
+    def check(self, event: Checked) -> None:
+        """A repeat or a gold item was answered: it costs one and is no vote."""
+        self.now = event.at
+        self.book.write(event)
+        if event.counted:
+            del self.leases[event.lease]
+            self.reserved -= 1
+            self.spent += 1
+            self.items[event.item].lease = None
 
     def undo(self, event: Undone) -> None:
         """A person's latest answer was taken back: it neither costs nor counts any longer."""
-        answer = self.answered[event.lease]
-        self.standing[answer.annotator].pop()
-        state = self.items[answer.item]
-        place = _last(state, answer)
-        del state.answers[place], state.people[place]
-        state.count(answer.answer, -1)
-        state.verdict = event.verdict
+        row, book, state = event.lease, self.book, self.items[event.item]
+        book.take_back(row)
+        if book.is_check(row):
+            self.checked[book.people[book.who[row]]].discard(event.item)
+        else:
+            self.uncount(row)
+            state.verdict = event.verdict
         self.spent -= 1
         self.now = event.at
 
-    def close(self, event: Closed) -> None:
-        """Nothing more happens but late answers."""
-        if self.leases:
-            raise BadLog(f"log: leases must end before a campaign closes, but {len(self.leases)} are open")
-        self.closed = True
-        self.now = event.at
+    def uncount(self, row: int) -> None:
+        """Let an answer be a vote no longer; a random check waits for another one."""
+        item = self.book.item[row]
+        state = self.items[item]
+        state.last = self.book.unlink(state.last, row)
+        state.heard -= 1
+        if self.book.is_draw(row) and item not in self.withdrawn and not isinstance(self.words.get(item), Gold):
+            self.awaited[item] = self.drawn[item]
 
     @property
     def left(self) -> int:
         """Answers that can still be asked for."""
         return self.budget - self.spent - self.reserved
+
+    @property
+    def last_lease(self) -> int:
+        """The number of the latest lease, 0 before the first."""
+        return self.book.rows - 1
 
     def _overdue(self, at: float) -> bool:
         deadlines = self.deadlines
@@ -261,75 +346,55 @@ class Ledger:
         if not (self.ranking and 0 <= event.item < len(self.given) and event.number == self.last_lease + 1):
             return False
         state = self.items.get(event.item)
-        if state is not None and not self.is_askable(state):
+        if not self._may_be_asked(event, state) or not self.paused.isdisjoint((None, event.annotator)):
             return False
         nth = 0 if state is None else state.heard
-        return event.nth == nth and event.until == event.at + self.started.lease_seconds
+        timely = event.until == event.at + self.started.lease_seconds
+        return event.nth == nth and timely and event.annotator not in self.removed
+
+    def _may_be_asked(self, event: Lease, state: Item | None) -> bool:
+        if event.purpose == "draw" or event.item in self.awaited:
+            return event.purpose == "draw" and event.item in self.awaited
+        if event.purpose == "label":
+            return state is None or self.is_askable(state)
+        asked = event.item in self.checked.get(event.annotator, ())
+        known = isinstance(self.words.get(event.item), Gold)
+        return (
+            self.mixed is not None and event.annotator is not None and not asked and known == (event.purpose == "gold")
+        )
+
+    def _may_renew(self, event: Renewed) -> bool:
+        return event.until == event.at + self.started.lease_seconds
 
     def _may_answer(self, event: Answer) -> bool:
-        known = self.leases.get(event.lease) if event.counted else self.ended.get(event.lease)
-        if (
-            known is None
-            or (event.lease in self.answered)
-            or (known.item, known.annotator) != (event.item, event.annotator)
-        ):
+        if not self._is_told(event) or self.book.is_check(event.lease):
             return False
-        if not event.counted and event.verdict != self.items[event.item].verdict:
+        return event.ranking == self.ranking and self._is_verdict(event)
+
+    def _may_check(self, event: Checked) -> bool:
+        unmoved = self._is_told(event) and event.verdict == self.items[event.item].verdict
+        return unmoved and self.book.is_check(event.lease)
+
+    def _is_told(self, event: Answer | Checked) -> bool:
+        """Say whether an open lease may have been answered so, or one that ended unanswered too late."""
+        row, book = event.lease, self.book
+        if not 0 < row < book.rows or (event.counted != (row in self.leases)):
             return False
-        classes = self.given.classes
-        return event.ranking == self.ranking and NONE_OF_THESE <= event.answer < classes and self._is_verdict(event)
+        if (book.item[row], book.people[book.who[row]]) != (event.item, event.annotator):
+            return False
+        if not event.counted and (book.state[row] != ENDED or event.verdict != self.items[event.item].verdict):
+            return False
+        return NONE_OF_THESE <= event.answer < self._classes
 
     def _may_undo(self, event: Undone) -> bool:
-        answer = self.answered.get(event.lease)
-        standing = self.standing.get(answer.annotator) if answer is not None else None
-        if not standing or standing[-1] is not answer:
+        row, book = event.lease, self.book
+        if not 0 < row < book.rows or book.state[row] != TOLD or book.latest[book.who[row]] != row:
             return False
-        return (event.item, event.answer) == (answer.item, answer.answer) and self._is_verdict(event)
+        if (event.item, event.answer) != (book.item[row], book.answer[row]):
+            return False
+        return self._is_verdict(event) and (not book.is_check(row) or event.verdict == self.items[event.item].verdict)
 
     def _is_verdict(self, event: Answer | Undone) -> bool:
-        return DISPUTED <= event.verdict < self.given.classes
-
-    def _given_votes(self, number: int) -> list[float]:
-        given, weight = self.given.given, self._weight
-        if given.ndim == 2:
-            return [weight * count for count in given[number].tolist()]
-        votes: list[float] = [0] * self.given.classes
-        label = int(given[number])
-        if label >= 0:
-            votes[label] = weight if weight != 1 else 1
-        return votes
-
-
-def _last(state: Item, answer: Answer) -> int:
-    given = list(zip(state.people, state.answers, strict=True))
-    return len(given) - 1 - given[::-1].index((answer.annotator, answer.answer))
-
-
-def start_of(events: Sequence[Event], given: Labels, *, policy: Policy | None = None) -> Started:
-    """Return the start of a log, or say why these labels, or this policy where one came, are not its own."""
-    started = events[0] if events else None
-    if not isinstance(started, Started):
-        raise BadLog(f"log: a campaign's start was needed first, but {type(started).__name__} came; was the log cut?")
-    if started.schema > SCHEMA:
-        raise BadLog(
-            f"log: schema {SCHEMA} or older was needed, but relook {started.software} wrote {started.schema}; "
-            "install a newer relook"
-        )
-    if (started.given, started.items, started.classes) != (given.fingerprint(), len(given), given.classes):
-        raise BadLog("log: the given labels it began with were needed, but others came; pass those labels")
-    if policy is not None and started.policy != policy.record():
-        raise BadLog(f"log: policy {started.policy} was needed, but {policy.record()} came; pass the one it began with")
-    return started
-
-
-def posteriors_of(event: Event, rankings: Mapping[int, Posteriors | None]) -> Posteriors | None:
-    """Return the posteriors that a ranking used, or say that they are missing or others."""
-    if not isinstance(event, Ranking):
-        raise BadLog(f"log: a ranking was needed, but {type(event).__name__} came")
-    posteriors = rankings.get(event.number)
-    found = None if posteriors is None else posteriors.fingerprint()
-    if found != event.posteriors:
-        raise BadLog(
-            f"ranking {event.number}: posteriors {event.posteriors} were needed, but {found} came; pass its file"
-        )
-    return posteriors
+        if event.item in self.words:
+            return event.verdict == self.items[event.item].verdict
+        return DISPUTED <= event.verdict < self._classes

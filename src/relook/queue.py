@@ -6,7 +6,9 @@ drops those that no longer hold. So the cost of the next item depends neither on
 person has done.
 """
 
-from heapq import heappop, heappush
+from array import array
+from heapq import heapify, heappop, heappush
+from math import nan
 
 import numpy as np
 
@@ -18,33 +20,53 @@ FIRST = float("inf")
 
 CHUNK = 1_024
 
+_SPARE = 4_096
+"""So many announcements that no longer hold may stay, besides as many as hold, before they are cleared away."""
+
 
 class Queue:
     """The order of one ranking, kept up to date as items change hands."""
 
     def __init__(self, scores: FloatArray, ledger: Ledger) -> None:
-        self._scores = scores
+        self._scores = np.array(scores, np.float64)
         self._order: IntArray = np.argsort(-scores, kind="stable").astype(np.int32)
         self._ledger = ledger
-        self._keys: dict[int, float] = {}
+        # NaN, which equals nothing: not wanted.
+        self._keys = array("d", [nan]) * len(ledger.given)
         self._announced: list[tuple[float, int]] = []
+        self._most = _SPARE
         self._heaps: dict[str | None, tuple[list[tuple[float, int]], list[int]]] = {}
         self._chunk: list[int] = []
         self._place = 0
         self._loaded = 0
 
+    def is_ranked(self, item: int) -> bool:
+        """Say whether an item was there at the ranking."""
+        return item < len(self._scores)
+
+    def grow(self) -> None:
+        """Have room for items that came after the ranking."""
+        self._keys.extend([nan] * (len(self._ledger.given) - len(self._keys)))
+
     def score(self, item: int) -> float:
-        """Return the item's score at the ranking."""
-        return float(self._scores[item])
+        """Return the item's score: that at the ranking, or its last one since."""
+        return self._scores.item(item)
+
+    def rescore(self, item: int, score: float) -> None:
+        """Give an item another score."""
+        self._scores[item] = score
 
     def announce(self, item: int, priority: float) -> None:
         """Want an item that somebody was asked about, at this priority; `FIRST` goes before everything."""
-        self._keys[item] = -priority
-        self._announced.append((-priority, item))
+        key = -priority
+        self._keys[item] = key
+        self._announced.append((key, item))
+        if len(self._announced) > self._most:
+            self._clear_away()
 
     def withdraw(self, item: int) -> None:
         """Want an item no longer."""
-        self._keys.pop(item, None)
+        self._keys[item] = nan
 
     def take(self, annotator: str | None) -> int | None:
         """Return the item this person should see next, and take it out; None when only what they gave back is left."""
@@ -57,17 +79,18 @@ class Queue:
             self._place += 1
         else:
             return None
-        self._keys.pop(item, None)
+        self._keys[item] = nan
         return item
 
     def holds(self, item: int) -> bool:
         """Say whether an item that somebody was asked about is wanted."""
-        return item in self._keys
+        return self._keys[item] == self._keys[item]
 
     def _heap(self, annotator: str | None) -> list[tuple[float, int]]:
         known = self._heaps.get(annotator)
         if known is None:
-            known = self._heaps[annotator] = ([], [0])
+            known = self._heaps[annotator] = (self._announced.copy(), [len(self._announced)])
+            heapify(known[0])
         heap, seen = known
         announced = self._announced
         for place in range(seen[0], len(announced)):
@@ -79,12 +102,20 @@ class Queue:
 
     def _holds(self, entry: tuple[float, int], annotator: str | None) -> bool:
         key, item = entry
-        if self._keys.get(item) != key:
+        if self._keys[item] != key:
             return False
         if annotator is None:
             return True
         ledger = self._ledger
-        return not ledger.items[item].has_answer_of(annotator) and item not in ledger.skipped.get(annotator, ())
+        heard = ledger.has_answer_of(ledger.items[item], annotator)
+        return not heard and item not in ledger.skipped.get(annotator, ())
+
+    def _clear_away(self) -> None:
+        """Forget announcements that no longer hold; the heaps are made anew from the rest."""
+        keys = self._keys
+        self._announced = list(dict.fromkeys(entry for entry in self._announced if keys[entry[1]] == entry[0]))
+        self._most = 2 * len(self._announced) + _SPARE
+        self._heaps.clear()
 
     def _fresh(self) -> int | None:
         touched = self._ledger.items

@@ -1,7 +1,7 @@
 """What a campaign is run by: its policy and its terms, and how they stand in a log."""
 
 from operator import index
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -47,7 +47,8 @@ class Terms(msgspec.Struct, frozen=True):
     """What else is agreed at the start.
 
     How long a lease lasts, how many people there are (None: no end of them), the seed, a hash of the items' ids, and
-    the time.
+    the time; names of the classes, what the set is for, the log that it continues, hours where the budget was agreed in
+    them, and who began it.
     """
 
     lease_seconds: float = 3600.0
@@ -55,8 +56,17 @@ class Terms(msgspec.Struct, frozen=True):
     seed: int = 0
     ids: str | None = None
     at: float = 0.0
+    names: tuple[str, ...] = ()
+    purpose: Literal["train", "evaluation"] = "train"
+    continues: str | None = None
+    hours: float | None = None
+    by: str | None = None
 
     def __post_init__(self) -> None:
+        if self.purpose not in ("train", "evaluation"):
+            raise BadInput(
+                f"purpose: train or evaluation was needed, but {self.purpose!r} came; say what the set is for"
+            )
         if not 0 < self.lease_seconds < np.inf:
             raise BadInput(f"lease: a number of seconds above 0 was needed, but {self.lease_seconds} came")
         if self.panel is not None and self.panel < 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import index
 from typing import Any
 
@@ -118,9 +118,42 @@ class Labels(msgspec.Struct, frozen=True, eq=False):
         counts = self.counts.astype(np.float64)
         return counts / np.maximum(counts.sum(1, keepdims=True), 1)
 
+    def first(self, items: int) -> Labels:
+        """Return the labels of the first so many items."""
+        if items >= len(self):
+            return self
+        answers = None if self.answers is None else self.answers[:items]
+        came_with = None if self.came_with is None else self.came_with[:items]
+        return Labels(self.given[:items], self.classes, answers, came_with)
+
+    def and_then(self, more: Labels) -> Labels:
+        """Return these given labels with those of more items after them.
+
+        >>> Labels([0, 1], 2).and_then(Labels([1], 2)).given.tolist()
+        [0, 1, 1]
+        """
+        came_with = None
+        if self.came_with is not None or more.came_with is not None:
+            parts = [part.came_with if part.came_with is not None else [-1] * len(part) for part in (self, more)]
+            came_with = np.concatenate(parts)
+        return Labels(np.concatenate([self.given, more.given]), self.classes, came_with=came_with)
+
     def fingerprint(self) -> str:
         """Return a hash of the given labels, the same whatever kind of whole numbers holds them."""
         return _digest(self.given, "<i8")
+
+
+def ids_fingerprint(ids: Iterable[str]) -> str:
+    """Return a hash of items' ids in their order, which no other ids have, however they are cut into words.
+
+    >>> ids_fingerprint(["a", "b"]) == ids_fingerprint(["ab"])
+    False
+    """
+    digest = hashlib.blake2b(b"ids", digest_size=16)
+    for name in ids:
+        text = name.encode("utf-8", "surrogatepass")
+        digest.update(len(text).to_bytes(8, "little") + text)
+    return digest.hexdigest()
 
 
 class Posteriors(msgspec.Struct, frozen=True, eq=False):
