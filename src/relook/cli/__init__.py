@@ -20,7 +20,7 @@ from relook.cli import (
     tour,
     train,
 )
-from relook.errors import RelookError
+from relook.errors import Busy, RelookError
 
 PREPARE, RANK, PLAN, JUDGE = "Prepare", "Rank", "Plan", "Judge"
 
@@ -50,9 +50,12 @@ app.command(rich_help_panel=JUDGE)(export.export)
 
 
 def main() -> None:
-    """Run the command line; what was wrong with the input is said in one sentence, with exit code 2."""
+    """Run the command line; what was wrong is said in one sentence, with exit code 2, or 3 where others are at it."""
     try:
         app()
+    except Busy as error:
+        sys.stderr.write(f"relook: {error}\n")
+        sys.exit(3)
     except RelookError as error:
         sys.stderr.write(f"relook: {error}\n")
         sys.exit(2)

@@ -1,0 +1,117 @@
+"""The tables of a campaign's database, and the statements on them: one text for every database."""
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from relook.logbook import Counted, Effect, Row, Sums, effect
+from relook.types import Labels
+
+metadata = sa.MetaData()
+log = sa.Table("log", metadata, *(sa.Column(name) for name in Row.__struct_fields__))
+sums = sa.Table("sums", metadata, *(sa.Column(name, sa.Integer) for name in ("one", *Sums.__struct_fields__)))
+counted = sa.Table("counted", metadata, *(sa.Column(name) for name in Counted.__struct_fields__))
+labels = sa.Table("labels", metadata, sa.Column("name", sa.Text), sa.Column("content", sa.LargeBinary))
+
+BLOCK = 5_000
+"""Rows that are read at a time, so that no reader holds anything for long."""
+
+_ADD = sa.update(sums).values(
+    spent=sums.c.spent + sa.bindparam("by_spent"),
+    reserved=sums.c.reserved + sa.bindparam("by_reserved"),
+    budget=sa.func.coalesce(sa.bindparam("new_budget", type_=sa.Integer), sums.c.budget),
+)
+_FREE = sa.delete(counted).where(counted.c.lease == sa.bindparam("freed"))
+_DROP = sa.delete(counted).where(counted.c.annotator == sa.bindparam("gone"))
+_AFTER = sa.select(log).where(log.c.seq > sa.bindparam("after")).order_by(log.c.seq).limit(BLOCK)
+_LAST = sa.select(log.c.seq, log.c.hash).order_by(log.c.seq.desc()).limit(1)
+_HASH = sa.select(log.c.hash).where(log.c.seq == sa.bindparam("at"))
+_RESULTS = sa.select(log.c.key, log.c.result).where(log.c.key.in_(sa.bindparam("keys", expanding=True)))
+
+
+def write(connection: sa.Connection, rows: Sequence[Row]) -> None:
+    """Write rows, and what they do, within the transaction of this connection.
+
+    Sums are changed event by event, so that the database sees the budget kept after each of them.
+    """
+    connection.execute(sa.insert(log), [{name: getattr(row, name) for name in Row.__struct_fields__} for row in rows])
+    changes = [effect(row.event) for row in rows]
+    added = [
+        {"by_spent": change.spent, "by_reserved": change.reserved, "new_budget": change.budget}
+        for change in changes
+        if change.spent or change.reserved or change.budget is not None
+    ]
+    if added:
+        connection.execute(_ADD, added)
+    for (statement, _), values in groupby(_counting(changes), key=lambda step: (step[0], id(step[0]))):
+        connection.execute(statement, [value for _, value in values])
+
+
+def _counting(changes: Sequence[Effect]) -> Iterator[tuple[Any, Mapping[str, Any]]]:
+    for change in changes:
+        if change.freed is not None:
+            yield _FREE, {"freed": change.freed}
+        if change.gone is not None:
+            yield _DROP, {"gone": change.gone}
+        if change.counted is not None:
+            new = change.counted
+            yield _COUNT, {name: getattr(new, name) for name in Counted.__struct_fields__}
+
+
+_COUNT = sa.insert(counted)
+
+
+def rows_after(connection: sa.Connection, after: int) -> list[Row]:
+    """Return the next rows after so many."""
+    return [Row(*row) for row in connection.execute(_AFTER, {"after": after})]
+
+
+def last(connection: sa.Connection) -> tuple[int, str] | None:
+    """Return the number and the hash of the last row."""
+    found = connection.execute(_LAST).first()
+    return None if found is None else (found[0], found[1])
+
+
+def hash_at(connection: sa.Connection, seq: int) -> str | None:
+    """Return the hash of a row."""
+    return connection.execute(_HASH, {"at": seq}).scalar()
+
+
+def results(connection: sa.Connection, keys: Sequence[str]) -> dict[str, str]:
+    """Return the results of those keys that have one."""
+    return {key: result or "" for key, result in connection.execute(_RESULTS, {"keys": list(keys)})}
+
+
+def read_sums(connection: sa.Connection) -> Sums:
+    """Return the sums."""
+    return Sums(*connection.execute(sa.select(sums.c.spent, sums.c.reserved, sums.c.budget)).one())
+
+
+def read_counted(connection: sa.Connection) -> list[Counted]:
+    """Return the answers that count, by lease."""
+    return [Counted(*row) for row in connection.execute(sa.select(counted).order_by(counted.c.lease))]
+
+
+def write_labels(connection: sa.Connection, given: Labels) -> None:
+    """Keep the labels that a campaign began with, as arrays without objects."""
+    held = {"given": given.given, "came_with": given.came_with, "classes": np.array(given.classes)}
+    for name, values in held.items():
+        if values is not None:
+            packed = io.BytesIO()
+            np.save(packed, values, allow_pickle=False)
+            connection.execute(sa.insert(labels), {"name": name, "content": packed.getvalue()})
+
+
+def read_labels(connection: sa.Connection) -> Labels:
+    """Return the labels that a campaign began with."""
+    return unpacked(dict(connection.execute(sa.select(labels.c.name, labels.c.content)).tuples().all()))
+
+
+def unpacked(kept: Mapping[str, bytes]) -> Labels:
+    """Return the labels that arrays hold."""
+    arrays = {name: np.load(io.BytesIO(content), allow_pickle=False) for name, content in kept.items()}
+    return Labels(arrays["given"], int(arrays["classes"]), None, arrays.get("came_with"))
