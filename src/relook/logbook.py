@@ -21,9 +21,9 @@ GENESIS = "0" * 64
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What one action wrote: its events, and the key and the result that a repetition of it gets back."""
+    """What one action wrote: its events' lines, and the key and the result that a repetition of it gets back."""
 
-    events: tuple[Event, ...]
+    lines: tuple[str, ...] = ()
     key: str | None = None
     result: str | None = None
 
@@ -122,21 +122,26 @@ def effect(event: Event) -> Effect:
     return NOTHING
 
 
+def entry(events: Iterable[Event], *, key: str | None = None, result: str | None = None) -> Entry:
+    """Return what an action wrote, its events as the log will hold them."""
+    encoder = msgspec.json.Encoder()
+    return Entry(tuple(encoder.encode(event).decode() for event in events), key, result)
+
+
 def chained(entries: Iterable[Entry], head: Head, *, written: str) -> list[Row]:
     """Return the rows that entries become after this head; the last row of an entry has its key and its result.
 
     >>> from relook.events import Closed
-    >>> [row] = chained([Entry((Closed(at=2.0),))], Head(), written="2026-11-19T12:00:00Z")
+    >>> [row] = chained([entry([Closed(at=2.0)])], Head(), written="2026-11-19T12:00:00Z")
     >>> row.seq, row.line, row.hash[:8]
     (1, '{"type":"closed","at":2.0}', '64391e5f')
     """
-    encoder, rows = msgspec.json.Encoder(), list[Row]()
+    rows = list[Row]()
     seq, before = head.seq, head.hash
-    for entry in entries:
-        for place, event in enumerate(entry.events, 1):
-            last = place == len(entry.events)
-            key, result = (entry.key, entry.result) if last else (None, None)
-            line, seq = encoder.encode(event).decode(), seq + 1
+    for each in entries:
+        for place, line in enumerate(each.lines, 1):
+            key, result = (each.key, each.result) if place == len(each.lines) else (None, None)
+            seq += 1
             before = link(Row(seq, line, key, result, written, ""), before)
             rows.append(Row(seq, line, key, result, written, before))
     return rows

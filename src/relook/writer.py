@@ -7,18 +7,19 @@ so that what cannot be written harms nobody else.
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, wait
 from queue import Empty, Full, Queue
+from threading import Event as Flag
 from threading import Thread
 from typing import Any, Literal
 
 import msgspec
 
 from relook.campaign import Campaign
-from relook.errors import BadLog, Busy, NotStored, RelookError
-from relook.events import Event
-from relook.logbook import Entry, Head, Row, Store, chained, checked
+from relook.errors import BadInput, BadLog, Busy, NotStored, RelookError
+from relook.events import Event, Expired
+from relook.logbook import Entry, Head, Row, Store, chained, checked, entry
 
 Action = Callable[[Campaign, float], Any]
 """What is asked of a writer: it is given the campaign and the campaign's time, and returns what is to be told.
@@ -54,6 +55,20 @@ class Status(msgspec.Struct, frozen=True):
     closed: bool
 
 
+_FAILURES = (NotStored, BadLog, Busy)
+
+
+def check_key(key: str | None) -> str | None:
+    """Return a key that every database can hold, or refuse it.
+
+    >>> check_key("lease-7")
+    'lease-7'
+    """
+    if key is not None and not (0 < len(key) <= 200 and key.isprintable()):
+        raise BadInput(f"key: 1 to 200 marks that can be printed were needed, but {key!r} came; make another")
+    return key
+
+
 class _Asked:
     """One thing that was asked of the writer, what came of it, and who waits to hear."""
 
@@ -62,7 +77,7 @@ class _Asked:
     def __init__(self, action: Action, key: str | None) -> None:
         self.action, self.key = action, key
         self.future: Future[Any] = Future()
-        self.entry = Entry(())
+        self.entry = Entry()
         self.outcome: Any = None
 
     def tell(self) -> None:
@@ -95,7 +110,8 @@ class Writer:
         self._waiting: Queue[_Asked | None] = Queue(limits.waiting)
         self._broken: RelookError | None = None
         self._dead: BaseException | None = None
-        self._closing = False
+        self._closing = self._last = False
+        self._over = Flag()
         self._load()
         self._origin = clock() - self._campaign.ledger.now
         self._renew()
@@ -105,8 +121,8 @@ class Writer:
 
     def submit(self, action: Action, key: str | None = None) -> "Future[Any]":
         """Ask for something; the future has its result once that is on the disk for good."""
-        asked = _Asked(action, key)
-        if self._closing or not self._thread.is_alive():
+        asked = _Asked(action, check_key(key))
+        if self._closing or self._over.is_set():
             raise self._ended()
         try:
             self._waiting.put_nowait(asked)
@@ -114,34 +130,30 @@ class Writer:
             raise Busy(
                 f"writer: {self._limits.waiting} may wait to be written, and as many do; ask again in a second"
             ) from None
-        if not self._thread.is_alive():
+        if self._over.is_set():
             self._refuse_waiting()
         return asked.future
 
     def do(self, action: Action, key: str | None = None) -> Any:
         """Do something, and return its result once that is on the disk for good; the same key has the same result."""
         future = self.submit(action, key)
-        until = self._clock() + self._limits.patience
-        while True:
-            try:
-                return future.result(timeout=0.25)
-            except TimeoutError:
-                if future.done():
-                    raise
+        until = time.monotonic() + self._limits.patience
+        while not wait([future], timeout=0.25).done:
             if not self._thread.is_alive():
                 self._refuse_waiting()
-                if not future.done():
-                    raise self._ended()
-            elif self._clock() > until:
+                future.cancel()
+                raise self._ended()
+            if time.monotonic() > until:
                 raise NotStored(
                     f"writer: an outcome was needed within {self._limits.patience} seconds, but none came; ask again "
                     "with the same key"
                 )
+        return future.result()
 
     @property
     def status(self) -> Status:
         """How the campaign stands, without waiting for anybody."""
-        if self._closing or not self._thread.is_alive():
+        if self._closing or self._over.is_set():
             return msgspec.structs.replace(self._status, health="red", why=str(self._ended()))
         return self._status
 
@@ -159,60 +171,71 @@ class Writer:
             self._store.close()
 
     def _run(self) -> None:
+        group: list[_Asked] = []
         try:
-            while True:
+            while not self._last:
                 group = self._gathered()
-                self._serve([asked for asked in group if asked is not None])
-                if None in group:
-                    return
+                self._serve(group)
         except BaseException as error:  # noqa: BLE001  # whatever ends the thread, those who wait must hear of it
             self._dead = error
         finally:
+            self._over.set()
+            for asked in group:
+                asked.refuse(self._ended())
             self._refuse_waiting()
 
-    def _gathered(self) -> list[_Asked | None]:
-        group = [self._waiting.get()]
-        while len(group) < self._limits.group and group[-1] is not None:
+    def _gathered(self) -> list[_Asked]:
+        """Wait for something to do, and return it with all that waits besides."""
+        group: list[_Asked] = []
+        asked = self._waiting.get()
+        while asked is not None:
+            group.append(asked)
+            if len(group) == self._limits.group:
+                return group
             try:
-                group.append(self._waiting.get_nowait())
+                asked = self._waiting.get_nowait()
             except Empty:
-                break
+                return group
+        self._last = True
         return group
 
     def _serve(self, group: Sequence[_Asked]) -> None:
         try:
-            if self._broken is not None:
-                self._reload()
             first = self._first_of_each_key(group)
-        except (NotStored, BadLog, Busy) as error:
-            self._break(error)
-            for asked in group:
-                asked.refuse(error)
+        except _FAILURES as error:
+            self._break(error, group)
             return
-        waiting = deque(first)
+        waiting = deque(first.values())
         while waiting:
             self._commit(self._decided(waiting))
         # Whoever asked again while the first was on its way hears what that one heard.
         for asked in group:
-            if not asked.future.done() and asked.key is not None:
-                same = next(other for other in first if other.key == asked.key)
-                asked.outcome = same.future.exception() or same.future.result()
+            if not asked.future.done():
+                same = first[asked.key].future
+                asked.outcome = same.exception() or same.result()
                 asked.tell()
 
-    def _first_of_each_key(self, group: Sequence[_Asked]) -> list[_Asked]:
+    def _first_of_each_key(self, group: Sequence[_Asked]) -> dict[Any, _Asked]:
         """Tell those whose key has its result already, and return the others, one a key."""
-        keys = list({asked.key: None for asked in group if asked.key is not None})
-        known = self._store.results(keys) if keys else {}
-        seen: set[str] = set()
-        first = []
+        known = self._known({asked.key: None for asked in group if asked.key is not None})
+        first: dict[Any, _Asked] = {}
         for asked in group:
-            if asked.key in known:
+            if asked.key is not None and asked.key in known:
                 asked.outcome = _results.decode(known[asked.key])
                 asked.tell()
-            elif asked.key is None or asked.key not in seen:
-                first.append(asked)
-                seen |= {asked.key} - {None}  # type: ignore[arg-type]
+            else:
+                first.setdefault(asked if asked.key is None else asked.key, asked)
         return first
+
+    def _known(self, keys: Iterable[str]) -> dict[str, str]:
+        wanted = list(keys)
+        if self._broken is None:
+            try:
+                return self._store.results(wanted) if wanted else {}
+            except NotStored as error:
+                self._broken = error
+        self._reload()
+        return self._store.results(wanted)
 
     def _decided(self, waiting: deque[_Asked]) -> list[_Asked]:
         """Have the campaign decide what waits, up to the first that fails half-way: the campaign is of no use then."""
@@ -226,53 +249,53 @@ class Writer:
 
     def _decide(self, asked: _Asked) -> None:
         campaign, before = self._campaign, len(self._campaign.events)
-        asked.entry = Entry(())
         try:
             result = asked.action(campaign, self._now())
             told = None if asked.key is None else msgspec.json.encode(result).decode()
-            asked.entry = Entry(tuple(campaign.events[before:]), asked.key, told)
+            asked.entry = entry(campaign.events[before:], key=asked.key, result=told)
             asked.outcome = result
         except Exception as error:  # noqa: BLE001  # what an action raises is for whoever asked, whatever it is
             asked.outcome = error
-            self._spoiled = len(campaign.events) > before or not isinstance(error, RelookError)
+            # That time has passed is a fact, whatever became of the action; what it left half-done is none.
+            passed = [event for event in campaign.events[before:] if type(event) is Expired]
+            self._spoiled = not isinstance(error, RelookError) or before + len(passed) < len(campaign.events)
+            asked.entry = Entry() if self._spoiled else entry(passed)
 
     def _commit(self, decided: Sequence[_Asked]) -> None:
+        rows = chained([asked.entry for asked in decided], self._store.head, written=self._stamp())
         try:
-            rows = self._chained(decided)
             if rows:
                 self._store.append(rows)
             if self._spoiled:
                 self._reload()
-        except (NotStored, BadLog, Busy) as error:
+        except _FAILURES as error:
             self._mend(decided, rows, error=error)
-            return
-        self._status = self._standing()
-        for asked in decided:
-            asked.tell()
-
-    def _chained(self, decided: Sequence[_Asked]) -> list[Row]:
-        entries = [asked.entry for asked in decided if asked.entry.events]
-        return chained(entries, self._store.head, written=self._stamp())
+        else:
+            self._publish(decided)
 
     def _mend(self, decided: Sequence[_Asked], rows: Sequence[Row], *, error: RelookError) -> None:
         """After a failed commit: see what the log holds now, and try each of the group alone."""
         try:
             self._reload()
-        except (NotStored, BadLog, Busy) as worse:
-            self._break(worse)
-            for asked in decided:
-                asked.refuse(error)
+        except _FAILURES:
+            self._break(error, decided)
             return
         if rows and self._store.head.hash == rows[-1].hash:
-            self._status = self._standing()
-            for asked in decided:
-                asked.tell()
+            self._publish(decided)
         elif len(decided) == 1:
-            self._status = self._standing()
-            decided[0].refuse(error)
+            decided[0].outcome = error
+            self._publish(decided)
         else:
-            for asked in decided:
+            for place, asked in enumerate(decided):
+                if self._broken is not None:
+                    self._break(self._broken, decided[place:])
+                    break
                 self._commit(self._decided(deque([asked])))
+
+    def _publish(self, decided: Sequence[_Asked]) -> None:
+        self._status = self._standing()
+        for asked in decided:
+            asked.tell()
 
     def _load(self) -> None:
         events = [row.event for row in checked(self._store.rows())]
@@ -287,9 +310,12 @@ class Writer:
     def _renew(self) -> None:
         """Give every open lease a fresh term: how long nobody was here is not known, and not theirs to lose."""
 
-    def _break(self, error: RelookError) -> None:
+    def _break(self, error: RelookError, group: Sequence[_Asked]) -> None:
+        """Say that nothing can be written now; the next that is asked finds out whether it can again."""
         self._broken = error
         self._status = msgspec.structs.replace(self._status, health="red", why=str(error))
+        for asked in group:
+            asked.refuse(NotStored(f"writer: it is not known whether this was written ({error}); ask again by its key"))
 
     def _now(self) -> float:
         return max(self._clock() - self._origin, self._campaign.ledger.now)

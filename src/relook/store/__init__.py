@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from relook.errors import NotAllowed
-from relook.logbook import Entry, Head, Row, chained
+from relook.logbook import Head, Row, chained, entry
 from relook.types import Labels
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def create(place: Path | str, campaign: Campaign, *, written: str, shared_disk: 
 
     `place` is a campaign's folder, a file in one, or the URL of a PostgreSQL database; `written` the time of day.
     """
-    rows = chained([Entry(tuple(campaign.events))], Head(), written=written)
+    rows = chained([entry(campaign.events)], Head(), written=written)
     fill(place, campaign.ledger.given, rows=rows, shared_disk=shared_disk)
 
 
