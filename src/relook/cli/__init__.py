@@ -12,6 +12,7 @@ from relook.cli import (
     embed,
     export,
     import_,
+    log,
     noise,
     rank,
     report,
@@ -22,7 +23,7 @@ from relook.cli import (
 )
 from relook.errors import Busy, RelookError
 
-PREPARE, RANK, PLAN, JUDGE = "Prepare", "Rank", "Plan", "Judge"
+PREPARE, RANK, PLAN, RUN, JUDGE = "Prepare", "Rank", "Plan", "Run", "Judge"
 
 app = typer.Typer(
     name="relook",
@@ -45,6 +46,7 @@ app.command(rich_help_panel=PLAN)(simulate.simulate)
 app.command(rich_help_panel=PLAN)(reproduce.reproduce)
 app.command(rich_help_panel=PLAN)(demo.demo)
 app.command(rich_help_panel=PLAN)(cite.cite)
+app.add_typer(log.app, name="log", rich_help_panel=RUN)
 app.command(rich_help_panel=JUDGE)(report.report)
 app.command(rich_help_panel=JUDGE)(export.export)
 

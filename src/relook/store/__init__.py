@@ -77,6 +77,13 @@ def reading(place: Path | str) -> Database:
     return Database(_site(place, "allowed"), "ro")
 
 
+def resting(place: Path | str) -> Database:
+    """Open a store that nobody writes, such as a backup, and leave nothing beside it."""
+    from relook.store.database import Database
+
+    return Database(_site(place, "allowed"), "still")
+
+
 def is_server(place: Path | str) -> bool:
     """Say whether a place is the URL of a server.
 

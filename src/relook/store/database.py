@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -15,7 +15,8 @@ from relook.logbook import Counted, Head, Row, Sums
 from relook.store import migrations, tables
 from relook.types import Labels
 
-Mode = Literal["rw", "rwc", "ro"]
+Mode = Literal["rw", "rwc", "ro", "still"]
+"""To write, to make, to read while another writes, to read where nobody does."""
 
 
 def batched(rows: Iterable[Row], count: int) -> Iterator[list[Row]]:
@@ -62,6 +63,10 @@ class Site(Protocol):
         """Return the tables, constraints and triggers as the database has them."""
         ...
 
+    def rules_of_new(self) -> set[str]:
+        """Return what `rules` returns for a new database."""
+        ...
+
     def backup(self, to: Path) -> None:
         """Copy the database as it is now."""
         ...
@@ -79,7 +84,7 @@ class Database:
         self._mode: Mode = mode
         self._connection: sa.Connection | None = None
         self._head = Head()
-        if mode != "ro":
+        if mode in ("rw", "rwc"):
             site.take()
         try:
             self._connect()
@@ -143,6 +148,9 @@ class Database:
         """Yield what is wrong with the database, whatever its rows say."""
         with self.transaction() as connection:
             yield from self.site.problems(connection)
+            there = self.site.rules(connection)
+        for rule in sorted(self.site.rules_of_new() ^ there):
+            yield f"guards: {'one too many' if rule in there else 'one is missing'}: {' '.join(rule.split())[:120]}"
 
     @contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
@@ -150,8 +158,15 @@ class Database:
         with self._spoken():
             if self._connection is None:
                 raise NotStored(f"{self.site.name}: an open database was needed, but it was closed; open it again")
+            if self._connection.in_transaction():
+                yield self._connection
+                return
             with self._connection.begin():
                 yield self._connection
+
+    def snapshot(self) -> AbstractContextManager[object]:
+        """Have all that is read within belong to one moment, whoever writes meanwhile."""
+        return self.transaction()
 
     def fill(self, given: Labels, rows: Iterable[Row]) -> None:
         """Make the tables, with the labels and the first rows of a campaign, in one transaction."""
@@ -179,7 +194,7 @@ class Database:
 
     def _update(self) -> None:
         """Bring old tables up to date, after a backup; who only reads leaves them alone."""
-        if self._mode == "ro":
+        if self._mode != "rw":
             raise BadLog(f"{self.site.name}: tables of version {migrations.NEWEST} were needed; open it to write once")
         with self.transaction() as connection:
             found = migrations.version(connection)

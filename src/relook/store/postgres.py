@@ -23,6 +23,30 @@ WHERE l.locktype = 'advisory' AND l.objid = %s AND d.datname = current_database(
 """
 
 
+_RULES = """
+SELECT c.relname, tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+WHERE NOT tgisinternal AND tgenabled = 'O' AND c.relnamespace = current_schema()::regnamespace
+UNION ALL
+SELECT c.relname, pg_get_constraintdef(k.oid) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+WHERE c.relnamespace = current_schema()::regnamespace AND contype IN ('c', 'u', 'p')
+"""
+
+_NEW = (
+    "alembic_version PRIMARY KEY (version_num)",
+    "counted PRIMARY KEY (lease)",
+    "counted UNIQUE (item, annotator)",
+    "labels PRIMARY KEY (name)",
+    "labels labels_never",
+    "log PRIMARY KEY (seq)",
+    "log UNIQUE (key)",
+    "log log_never",
+    "log log_next",
+    "sums CHECK ((one = 1))",
+    "sums CHECK (((spent >= 0) AND (reserved >= 0) AND ((spent + reserved) <= budget)))",
+    "sums PRIMARY KEY (one)",
+)
+
+
 class PostgresServer:
     """Where a database is: a server, and how it is reached."""
 
@@ -51,12 +75,15 @@ class PostgresServer:
 
         who = f"pid {os.getpid()} on {host()}"[:60]
         engine = create_engine(
-            self._url, poolclass=NullPool, connect_args={"connect_timeout": 3, "application_name": who}
+            self._url,
+            poolclass=NullPool,
+            isolation_level="REPEATABLE READ" if mode in ("ro", "still") else "READ COMMITTED",
+            connect_args={"connect_timeout": 3, "application_name": who},
         )
 
         @event.listens_for(engine, "connect")
         def _connected(connection: Any, _: Any) -> None:
-            if mode != "ro":
+            if mode in ("rw", "rwc"):
                 self._hold(connection)
 
         return engine
@@ -89,16 +116,12 @@ class PostgresServer:
         yield from ()
 
     def rules(self, connection: Connection) -> set[str]:
-        """Return the triggers, constraints and columns as the server has them."""
-        found = connection.exec_driver_sql(
-            "SELECT 'trigger ' || tgname || ' ' || tgenabled || ' ' || pg_get_triggerdef(oid) FROM pg_trigger "
-            "WHERE NOT tgisinternal UNION ALL "
-            "SELECT 'constraint ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint "
-            "WHERE connamespace = current_schema()::regnamespace UNION ALL "
-            "SELECT 'column ' || table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable "
-            "FROM information_schema.columns WHERE table_schema = current_schema()"
-        )
-        return {str(row[0]) for row in found}
+        """Return the triggers that are in force, and the constraints."""
+        return {" ".join(row) for row in connection.exec_driver_sql(_RULES).tuples()}
+
+    def rules_of_new(self) -> set[str]:
+        """Return what a new database would have."""
+        return set(_NEW)
 
     def backup(self, to: Path) -> None:
         """Refuse: a server is backed up by its own tools, and its log is copied row by row."""

@@ -61,7 +61,7 @@ class SQLiteFile:
             self._note = None
         self._lock.leave()
 
-    def engine(self, mode: Literal["rw", "rwc", "ro"]) -> Engine:
+    def engine(self, mode: Literal["rw", "rwc", "ro", "still"]) -> Engine:
         """Return how to connect to it."""
         from sqlalchemy import create_engine, event
         from sqlalchemy.pool import NullPool
@@ -69,7 +69,7 @@ class SQLiteFile:
         if mode != "rwc" and not self.path.is_file():
             raise BadInput(f"{self.path}: a campaign's log was needed, but there is no such file; make one: relook new")
         engine = create_engine("sqlite://", creator=lambda: self._connected(mode), poolclass=NullPool)
-        begin = "BEGIN" if mode == "ro" else "BEGIN IMMEDIATE"
+        begin = "BEGIN" if mode in ("ro", "still") else "BEGIN IMMEDIATE"
 
         @event.listens_for(engine, "begin")
         def _begin(connection: Connection) -> None:
@@ -79,13 +79,14 @@ class SQLiteFile:
 
     def _connected(self, mode: str) -> sqlite3.Connection:
         # Python's own handling of transactions would commit before a table is made.
-        lasting = "&immutable=1" if mode == "ro" and self._is_at_rest() else ""
-        place = f"file:{quote(str(self.path.absolute()))}?mode={mode}{lasting}"
+        still = mode == "still" or (mode == "ro" and self._is_at_rest())
+        how = "ro&immutable=1" if still else mode
+        place = f"file:{quote(str(self.path.absolute()))}?mode={how}"
         connection = sqlite3.connect(place, uri=True, isolation_level=None, check_same_thread=False, timeout=5)
         try:
             for name, value in SETTINGS.items():
                 connection.execute(f"PRAGMA {name} = {value}")
-            if mode != "ro":
+            if mode in ("rw", "rwc"):
                 self._check(connection)
         except BaseException:
             connection.close()
@@ -138,6 +139,12 @@ class SQLiteFile:
             raise BadLog(f"{self._note_path}: a number and a hash were needed, but {text.strip()!r} stands there")
         return Head(int(seq), digest)
 
+    def last_note(self) -> Head | None:
+        """Return the note as far as it can be read."""
+        with suppress(BadLog):
+            return self.noted()
+        return None
+
     @property
     def _note_path(self) -> Path:
         return self.path.with_name(self.path.name + NOTE)
@@ -152,6 +159,16 @@ class SQLiteFile:
         """Return the tables, indexes and triggers as the database has them."""
         found = connection.exec_driver_sql("SELECT type || ' ' || name || ': ' || coalesce(sql, '') FROM sqlite_master")
         return {str(row[0]) for row in found}
+
+    def rules_of_new(self) -> set[str]:
+        """Return what a new database would have."""
+        from sqlalchemy import create_engine
+
+        from relook.store import migrations
+
+        with create_engine("sqlite://").begin() as connection:
+            migrations.migrate(connection)
+            return self.rules(connection)
 
     def backup(self, to: Path) -> None:
         """Copy the database as it is now, while it is written, by the database's own means."""
