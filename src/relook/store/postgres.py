@@ -24,10 +24,10 @@ WHERE l.locktype = 'advisory' AND l.objid = %s AND d.datname = current_database(
 
 
 _RULES = """
-SELECT c.relname, tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+SELECT c.relname::text, tgname::text FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
 WHERE NOT tgisinternal AND tgenabled = 'O' AND c.relnamespace = current_schema()::regnamespace
 UNION ALL
-SELECT c.relname, pg_get_constraintdef(k.oid) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+SELECT c.relname::text, pg_get_constraintdef(k.oid) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
 WHERE c.relnamespace = current_schema()::regnamespace AND contype IN ('c', 'u', 'p')
 """
 
@@ -117,7 +117,7 @@ class PostgresServer:
 
     def rules(self, connection: Connection) -> set[str]:
         """Return the triggers that are in force, and the constraints."""
-        return {" ".join(row) for row in connection.exec_driver_sql(_RULES).tuples()}
+        return {" ".join(row) for row in connection.exec_driver_sql(_RULES)}
 
     def rules_of_new(self) -> set[str]:
         """Return what a new database would have."""

@@ -108,7 +108,7 @@ def write_labels(connection: sa.Connection, given: Labels) -> None:
 
 def read_labels(connection: sa.Connection) -> Labels:
     """Return the labels that a campaign began with."""
-    return unpacked(dict(connection.execute(sa.select(labels.c.name, labels.c.content)).tuples().all()))
+    return unpacked(dict(connection.execute(sa.select(labels.c.name, labels.c.content)).all()))
 
 
 def unpacked(kept: Mapping[str, bytes]) -> Labels:
