@@ -34,8 +34,12 @@ def create(place: Path | str, campaign: Campaign, *, written: str, shared_disk: 
 
     `place` is a campaign's folder, a file in one, or the URL of a PostgreSQL database; `written` the time of day.
     """
-    rows = chained([entry(campaign.events)], Head(), written=written)
-    fill(place, campaign.ledger.given, rows=rows, shared_disk=shared_disk)
+    fill(place, campaign.ledger.given, rows=beginning(campaign, written=written), shared_disk=shared_disk)
+
+
+def beginning(campaign: Campaign, *, written: str) -> list[Row]:
+    """Return the first rows of a log: the events so far of a campaign that has just begun."""
+    return chained([entry(campaign.events)], Head(), written=written)
 
 
 def fill(place: Path | str, given: Labels, *, rows: Iterable[Row], shared_disk: Shared = "refused") -> None:
