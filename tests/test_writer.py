@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from relook.logbook import Row, Store
 from relook.store.memory import Memory
 from relook.writer import Limits, Writer
 from tests.crashes import GIVEN, new_campaign, rebuilt
-from tests.history import Told, check_history
+from tests.diaries import Told, check_log
 
 
 class Clock:
@@ -89,7 +89,7 @@ class Watched:
 
 
 def check(kept: Store, told: Sequence[Told] = ()) -> None:
-    check_history(list(kept.rows()), told)
+    check_log(kept, told)
 
 
 class TestTelling:
@@ -375,10 +375,12 @@ class TestFailures:
             assert writer.do(ask("Ada")).number == 11
 
     def test_nobody_waits_for_ever(self) -> None:
-        wanted = "an outcome was needed within"
-        with writing(in_memory(), limits=Limits(patience=0.3)) as writer, held(writer):
+        wanted, stack = "an outcome was needed within", ExitStack()
+        with writing(in_memory(), limits=Limits(patience=0.3)) as writer:
+            stack.enter_context(held(writer))
             with pytest.raises(NotStored, match=wanted):
                 writer.do(ask("Ada"))
+            stack.close()
 
 
 def once(error: Exception) -> Callable[[Any], None]:

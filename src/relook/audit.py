@@ -8,8 +8,9 @@ import msgspec
 
 from relook.errors import BadInput, BadLog, NotStored
 from relook.events import Event, from_lines
-from relook.ledger import Ledger, start_of
+from relook.ledger import Ledger
 from relook.logbook import GENESIS, Counted, Effect, Head, Row, Store, Sums, chained, checked, effect, entry, link
+from relook.origins import start_of
 from relook.whole import drafted, synced
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from relook.campaign import Campaign
 from relook.errors import BadInput, BadLog, Busy, NotStored, RelookError
-from relook.events import Event, Expired
+from relook.events import Event
 from relook.logbook import Entry, Head, Row, Store, chained, checked, entry
 
 Action = Callable[[Campaign, float], Any]
@@ -248,18 +248,21 @@ class Writer:
         return decided
 
     def _decide(self, asked: _Asked) -> None:
-        campaign, before = self._campaign, len(self._campaign.events)
+        campaign = self._campaign
+        now = campaign.pass_time(self._now())
+        # That time has passed is a fact, whatever becomes of the action; what that leaves half-done is none.
+        passed = campaign.drain()
         try:
-            result = asked.action(campaign, self._now())
-            told = None if asked.key is None else msgspec.json.encode(result).decode()
-            asked.entry = entry(campaign.events[before:], key=asked.key, result=told)
+            result = asked.action(campaign, now)
+            # What wrote nothing is simply done again.
+            key = asked.key if campaign.events else None
+            told = None if key is None else msgspec.json.encode(result).decode()
+            asked.entry = entry([*passed, *campaign.events], key=key, result=told)
             asked.outcome = result
         except Exception as error:  # noqa: BLE001  # what an action raises is for whoever asked, whatever it is
-            asked.outcome = error
-            # That time has passed is a fact, whatever became of the action; what it left half-done is none.
-            passed = [event for event in campaign.events[before:] if type(event) is Expired]
-            self._spoiled = not isinstance(error, RelookError) or before + len(passed) < len(campaign.events)
-            asked.entry = Entry() if self._spoiled else entry(passed)
+            asked.outcome, asked.entry = error, entry(passed)
+            self._spoiled = bool(campaign.events) or not isinstance(error, RelookError)
+        campaign.drain()
 
     def _commit(self, decided: Sequence[_Asked]) -> None:
         rows = chained([asked.entry for asked in decided], self._store.head, written=self._stamp())
@@ -300,6 +303,7 @@ class Writer:
     def _load(self) -> None:
         events = [row.event for row in checked(self._store.rows())]
         self._campaign = self._rebuild(events)
+        self._campaign.drain()
         self._spoiled = False
 
     def _reload(self) -> None:
@@ -309,6 +313,9 @@ class Writer:
 
     def _renew(self) -> None:
         """Give every open lease a fresh term: how long nobody was here is not known, and not theirs to lose."""
+        if self._campaign.reserved:
+            self._campaign.renew(self._now())
+            self._store.append(chained([entry(self._campaign.drain())], self._store.head, written=self._stamp()))
 
     def _break(self, error: RelookError, group: Sequence[_Asked]) -> None:
         """Say that nothing can be written now; the next that is asked finds out whether it can again."""
