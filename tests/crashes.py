@@ -22,7 +22,7 @@ import numpy as np
 from relook import store
 from relook.audit import audit
 from relook.campaign import Campaign
-from relook.errors import NotAllowed
+from relook.errors import NotAllowed, NotStored
 from relook.events import Event
 from relook.rules import Policy, Terms
 from relook.scores import margin
@@ -73,7 +73,7 @@ def play(folder: Path, seed: int, *, steps: int, waits: str = "") -> None:
     def do(what: Callable[..., Any], name: str) -> Any:
         key = f"{seed}-{name}"
         os.write(diary, json.dumps({"key": key}).encode() + b"\n")
-        result = one.do(what, key=key)
+        result = insist(lambda: one.do(what, key=key))
         os.write(diary, json.dumps({"key": key, "result": msgspec.to_builtins(result)}).encode() + b"\n")
         return result
 
@@ -89,6 +89,18 @@ def play(folder: Path, seed: int, *, steps: int, waits: str = "") -> None:
         if chance.random() < 0.1:
             do(lambda campaign, now: campaign.rank(POSTERIORS, now), f"rank-{step}")
     one.close()
+
+
+def insist(ask: Callable[[], Any], patience: float = 5.0) -> Any:
+    """Ask again by the same key where a disk or a server fails, for so many seconds."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return ask()
+        except NotStored:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
 
 
 def await_tracer() -> None:

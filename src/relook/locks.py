@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from relook.errors import Busy
+from relook.errors import Busy, NotStored
 
 NETWORK = frozenset({"9p", "afs", "beegfs", "ceph", "cifs", "glusterfs", "lustre", "nfs", "nfs4", "smb3", "smbfs"})
 """File systems on which a lock, or what is written, may not hold for another machine. FUSE mounts are named apart."""
@@ -21,7 +21,12 @@ class Lock:
 
     def take(self) -> None:
         """Hold the lock, or say at once who does."""
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise NotStored(
+                f"{self.path.parent}: a folder that can be written to was needed, but: {error.strerror}; name another"
+            ) from None
         try:
             _hold(file)
         except OSError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
@@ -212,7 +213,7 @@ class Database:
                 self.site.settle(connection.connection.dbapi_connection)
         with self.transaction() as connection:
             self._head = Head(*(tables.last(connection) or ()))
-            if noted is not None and tables.hash_at(connection, noted.seq) != noted.hash:
+            if noted is not None and noted.seq and tables.hash_at(connection, noted.seq) != noted.hash:
                 raise BadLog(
                     f"{self.site.name}: row {noted.seq} was written once, but the log ends at {self._head.seq} now or "
                     "has another in its place; restore a backup, or see: relook log repair"
@@ -231,7 +232,7 @@ class Database:
         """Turn what the database raises into one sentence."""
         try:
             yield
-        except (sa.exc.SQLAlchemyError, UnicodeEncodeError, OverflowError) as error:
+        except (sa.exc.SQLAlchemyError, sqlite3.Error, UnicodeEncodeError, OverflowError) as error:
             cause = getattr(error, "orig", None) or error
             what = str(cause).strip().splitlines()[0] if str(cause).strip() else ""
             raise NotStored(f"{self.site.name}: the database refused ({self.site.failure(cause)}: {what})") from error
