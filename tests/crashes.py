@@ -23,12 +23,12 @@ from relook import store
 from relook.audit import audit
 from relook.campaign import Campaign
 from relook.errors import NotAllowed, NotStored
-from relook.events import Event
+from relook.events import Event, Lease
 from relook.rules import Policy, Terms
 from relook.scores import margin
 from relook.store import sqlite
 from relook.types import Labels, Posteriors
-from relook.writer import Writer
+from relook.writer import Action, Writer
 from tests.conftest import ROOT
 from tests.diaries import check_log, told_in
 
@@ -79,11 +79,11 @@ def play(folder: Path, seed: int, *, steps: int, waits: str = "") -> None:
 
     for step in range(steps):
         who = chance.choice(PEOPLE)
-        lease = do(lambda campaign, now, who=who: campaign.ask(who, now), f"ask-{step}")
+        lease = do(asking(who), f"ask-{step}")
         if lease is None:
             do(lambda campaign, now, who=who: taken_back(campaign, who, now), f"undo-{step}")
         elif chance.random() < 0.8:
-            do(lambda campaign, now, lease=lease: campaign.tell(lease, lease.item % 3, now), f"tell-{step}")
+            do(telling(lease), f"tell-{step}")
         elif chance.random() < 0.5:
             do(lambda campaign, now, lease=lease: campaign.skip(lease, now), f"skip-{step}")
         if chance.random() < 0.1:
@@ -101,6 +101,14 @@ def insist(ask: Callable[[], Any], patience: float = 5.0) -> Any:
             if time.monotonic() > until:
                 raise
             time.sleep(0.02)
+
+
+def asking(who: str | None) -> Action:
+    return lambda campaign, now: campaign.ask(who, now)
+
+
+def telling(lease: Lease) -> Action:
+    return lambda campaign, now: campaign.tell(lease, lease.item % 3, now)
 
 
 def await_tracer() -> None:

@@ -18,7 +18,7 @@ from relook.events import Answer, Lease
 from relook.logbook import chained, entry
 from relook.store.memory import Memory
 from relook.writer import Action, Writer
-from tests.crashes import GIVEN, new_campaign, rebuilt
+from tests.crashes import GIVEN, asking, new_campaign, rebuilt, telling
 from tests.diaries import check_log
 from tests.servers import Cluster
 
@@ -73,14 +73,6 @@ def spend(writer: Writer, chance: Random) -> Callable[[int], None]:
                     writer.do(lambda campaign, now: campaign.undo(f"p{number}", 1, now))
 
     return work
-
-
-def asking(who: str) -> Action:
-    return lambda campaign, now: campaign.ask(who, now)
-
-
-def telling(lease: Lease) -> Action:
-    return lambda campaign, now: campaign.tell(lease, lease.item % 3, now)
 
 
 def skipping(lease: Lease) -> Action:

@@ -17,6 +17,7 @@ from relook.logbook import Row, Store
 from relook.store.memory import Memory
 from relook.writer import Limits, Writer
 from tests.crashes import GIVEN, new_campaign, rebuilt
+from tests.crashes import asking as ask
 from tests.diaries import Told, check_log
 
 
@@ -40,10 +41,6 @@ def in_memory(budget: int = 1_000) -> Memory:
 def writing(kept: Store, **settings: Any) -> Iterator[Writer]:
     with closing(Writer(kept, rebuilt, **settings)) as writer:
         yield writer
-
-
-def ask(who: str | None) -> Callable[[Campaign, float], Any]:
-    return lambda campaign, now: campaign.ask(who, now)
 
 
 def tell(lease: Lease, answer: int = 0) -> Callable[[Campaign, float], Any]:

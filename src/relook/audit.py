@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from relook.errors import BadInput, BadLog, NotStored
+from relook.errors import BadInput, BadLog
 from relook.events import Event, from_lines
 from relook.ledger import Ledger
 from relook.logbook import GENESIS, Counted, Effect, Head, Row, Store, Sums, chained, checked, effect, entry, link
@@ -71,8 +71,8 @@ def audit(store: Store, *, head: str | None = None) -> Audit:
         try:
             with getattr(store, "snapshot", nullcontext)():
                 problems += step()
-        except (BadLog, NotStored, ValueError, KeyError) as error:
-            problems.append(str(error))
+        except Exception as error:  # noqa: BLE001  # whatever damaged bytes make others raise is what is looked for
+            problems.append(str(error) or type(error).__name__)
     return Audit(walk.head, walk.fold.sums, len(walk.fold.counted), tuple(problems))
 
 
@@ -116,7 +116,7 @@ def _differences(store: Store, walk: _Walk) -> Iterator[str]:
         yield f"sums: {fold.sums} follows from the log, but {store.sums()} is kept"
     kept, follows = store.counted(), sorted(fold.counted.values())
     if kept != follows:
-        wrong = next(iter(sorted(set(kept) ^ set(follows))), None)
+        wrong = next(iter(sorted(set(kept) ^ set(follows), key=repr)), None)
         yield f"counted: {len(follows)} answers follow from the log, but {len(kept)} are kept; the first: {wrong}"
     for answer in fold.doubled():
         yield f"counted: {answer} is a second one"

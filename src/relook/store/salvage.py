@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from relook.errors import BadLog
 from relook.logbook import Row
 from relook.types import Labels
 
@@ -31,18 +30,16 @@ def found(path: Path, *, until: int) -> Found:
     """Read what can be read of a file; the log had so many rows at least."""
     with _copied(path) as copy, closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
-        return Found(_labels(connection, path), list(_rows(connection, until)))
+        return Found(_labels(connection), list(_rows(connection, until)))
 
 
-def _labels(connection: sqlite3.Connection, path: Path) -> Labels:
+def _labels(connection: sqlite3.Connection) -> Labels:
     from relook.store.tables import unpacked
 
     try:
         return unpacked(dict(connection.execute("SELECT name, content FROM labels").fetchall()))
-    except (sqlite3.Error, ValueError, KeyError, EOFError, TypeError) as error:
-        raise BadLog(
-            f"{path}: the labels it began with were needed, but they cannot be read ({error}); restore a backup"
-        ) from None
+    except sqlite3.Error:
+        return unpacked({})
 
 
 def _rows(connection: sqlite3.Connection, until: int) -> Iterator[tuple[int, Row | None]]:

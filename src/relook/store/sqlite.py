@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -157,18 +158,11 @@ class SQLiteFile:
 
     def rules(self, connection: Connection) -> set[str]:
         """Return the tables, indexes and triggers as the database has them."""
-        found = connection.exec_driver_sql("SELECT type || ' ' || name || ': ' || coalesce(sql, '') FROM sqlite_master")
-        return {str(row[0]) for row in found}
+        return {str(row[0]) for row in connection.exec_driver_sql(_RULES)}
 
     def rules_of_new(self) -> set[str]:
         """Return what a new database would have."""
-        from sqlalchemy import create_engine
-
-        from relook.store import migrations
-
-        with create_engine("sqlite://").begin() as connection:
-            migrations.migrate(connection)
-            return self.rules(connection)
+        return set(_rules_of_new())
 
     def backup(self, to: Path) -> None:
         """Copy the database as it is now, while it is written, by the database's own means."""
@@ -178,3 +172,17 @@ class SQLiteFile:
     def failure(self, error: Any) -> str:
         """Return what went wrong, in the database's words."""
         return str(getattr(error, "sqlite_errorname", "") or type(error).__name__)
+
+
+_RULES = "SELECT type || ' ' || name || ': ' || coalesce(sql, '') FROM sqlite_master"
+
+
+@cache
+def _rules_of_new() -> frozenset[str]:
+    from sqlalchemy import create_engine
+
+    from relook.store import migrations
+
+    with create_engine("sqlite://").begin() as connection:
+        migrations.migrate(connection)
+        return frozenset(str(row[0]) for row in connection.exec_driver_sql(_RULES))

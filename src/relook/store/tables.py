@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from relook.errors import BadLog
 from relook.logbook import Counted, Effect, Row, Sums, effect
 from relook.types import Labels
 
@@ -67,7 +68,18 @@ _COUNT = sa.insert(counted)
 
 def rows_after(connection: sa.Connection, after: int) -> list[Row]:
     """Return the next rows after so many."""
-    return [Row(*row) for row in connection.execute(_AFTER, {"after": after})]
+    return [_row(*row) for row in connection.execute(_AFTER, {"after": after})]
+
+
+def _row(*values: Any) -> Row:
+    row = Row(*values)
+    kinds = tuple(map(type, values))
+    if kinds not in _KINDS:
+        raise BadLog(f"row {row.seq}: a number and texts were needed, but {[kind.__name__ for kind in kinds]} came")
+    return row
+
+
+_KINDS = frozenset((int, str, key, result, str, str) for key in (str, type(None)) for result in (str, type(None)))
 
 
 def last(connection: sa.Connection) -> tuple[int, str] | None:
@@ -113,5 +125,11 @@ def read_labels(connection: sa.Connection) -> Labels:
 
 def unpacked(kept: Mapping[str, bytes]) -> Labels:
     """Return the labels that arrays hold."""
-    arrays = {name: np.load(io.BytesIO(content), allow_pickle=False) for name, content in kept.items()}
-    return Labels(arrays["given"], int(arrays["classes"]), None, arrays.get("came_with"))
+    try:
+        arrays = {name: np.load(io.BytesIO(content), allow_pickle=False) for name, content in kept.items()}
+        return Labels(arrays["given"], int(arrays["classes"]), None, arrays.get("came_with"))
+    except Exception as error:  # noqa: BLE001  # numpy raises all kinds of things at bytes that are no array
+        raise BadLog(
+            f"labels: those that the campaign began with were needed, but they cannot be read ({error}); "
+            "restore a backup"
+        ) from None
