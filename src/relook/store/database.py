@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
@@ -31,6 +30,7 @@ class Site(Protocol):
     """Where a database is: a file or a server."""
 
     name: str
+    errors: tuple[type[Exception], ...]
 
     def take(self) -> None:
         """Be the one that writes."""
@@ -117,6 +117,8 @@ class Database:
 
     def results(self, keys: Sequence[str]) -> dict[str, str]:
         """Return the results of those keys that have one."""
+        if not keys:
+            return {}
         with self.transaction() as connection:
             return tables.results(connection, keys)
 
@@ -230,9 +232,15 @@ class Database:
     @contextmanager
     def _spoken(self) -> Iterator[None]:
         """Turn what the database raises into one sentence."""
+        failures: tuple[type[Exception], ...] = (
+            sa.exc.SQLAlchemyError,
+            *self.site.errors,
+            UnicodeEncodeError,
+            OverflowError,
+        )
         try:
             yield
-        except (sa.exc.SQLAlchemyError, sqlite3.Error, UnicodeEncodeError, OverflowError) as error:
+        except failures as error:
             cause = getattr(error, "orig", None) or error
             what = str(cause).strip().splitlines()[0] if str(cause).strip() else ""
             raise NotStored(f"{self.site.name}: the database refused ({self.site.failure(cause)}: {what})") from error

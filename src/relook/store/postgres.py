@@ -54,11 +54,12 @@ class PostgresServer:
         from sqlalchemy import make_url
 
         try:
-            import psycopg  # noqa: F401
+            import psycopg
         except ImportError:
             raise MissingExtra(
                 'store: psycopg was needed for PostgreSQL, but it is not installed; pip install "relook[postgres]"'
             ) from None
+        self.errors: tuple[type[Exception], ...] = (psycopg.Error,)
         self._url = make_url(url).set(drivername="postgresql+psycopg")
         self.name = self._url.render_as_string(hide_password=True)
 

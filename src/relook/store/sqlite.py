@@ -42,6 +42,7 @@ class SQLiteFile:
     def __init__(self, path: Path, shared_disk: Literal["refused", "allowed"] = "refused") -> None:
         self.path = path
         self.name = str(path)
+        self.errors: tuple[type[Exception], ...] = (sqlite3.Error,)
         kind = file_system(path)
         if shared_disk == "refused" and is_shared(kind):
             raise NotAllowed(
@@ -74,7 +75,7 @@ class SQLiteFile:
 
         @event.listens_for(engine, "begin")
         def _begin(connection: Connection) -> None:
-            connection.exec_driver_sql(begin)
+            connection.connection.cursor().execute(begin)
 
         return engine
 
