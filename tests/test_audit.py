@@ -141,6 +141,9 @@ KNOWING = {
     "an edited time": by_hand("UPDATE log SET written = '1970-01-01T00:00:00Z' WHERE seq = {n}"),
     "an edited result": by_hand("UPDATE log SET result = 'null' WHERE seq >= {n} AND key IS NOT NULL"),
     "an edited key": by_hand("UPDATE log SET key = 'k' || key WHERE seq >= {n}"),
+    "a line that is no text": by_hand("UPDATE log SET line = CAST(x'22ff22' AS TEXT) WHERE seq = {n}"),
+    "a result that is no text": by_hand("UPDATE log SET result = CAST(x'22ff22' AS TEXT) WHERE seq = {n}"),
+    "a time that is a number": by_hand("UPDATE log SET written = x'07' WHERE seq = {n}"),
     "an edited hash": by_hand("UPDATE log SET hash = hash || '0' WHERE seq = {n}"),
     "a row taken out": by_hand("DELETE FROM log WHERE seq = {n}"),
     "the end taken out": by_hand("DELETE FROM log WHERE seq = {last}"),
@@ -253,6 +256,7 @@ class TestMutations:
         KNOWING[name](copied(played / "shut", tmp_path / "x"), Random(1))
         assert content(tmp_path / "x") != content(played / "shut")
         assert problems(tmp_path / "x")
+        check_repair(tmp_path / "x", content(played / "shut"), tmp_path / "mended.db")
 
     @pytest.mark.parametrize("name", ["an edited time", "an edited result"])
     def test_without_the_chain_some_are_not(

@@ -29,7 +29,7 @@ class Found(msgspec.Struct, frozen=True, eq=False):
 def found(path: Path, *, until: int) -> Found:
     """Read what can be read of a file; the log had so many rows at least."""
     with _copied(path) as copy, closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-        connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+        connection.text_factory = lambda text: text.decode("utf-8", "replace")
         return Found(_labels(connection), list(_rows(connection, until)))
 
 
