@@ -41,7 +41,7 @@ class TestVerify:
         said = run("verify", "pets")
         assert said.status == 0
         assert "5 rows: its chain holds, and all that is kept follows from it." in said.out
-        assert "Budget 1,000: 1 spent, 1 reserved; 1 answers count." in said.out
+        assert "Budget 1,000: 1 spent, 1 reserved; answers that count: 1." in said.out
         head = next(line for line in said.out.splitlines() if line.startswith("Head: ")).removeprefix("Head: ")
         assert len(head) == 64
         assert run("verify", "pets/log.db", "--head", head).status == 0

@@ -72,7 +72,7 @@ class TestConformance:
         ("name", "fault", "message"),
         [
             ("sums", lambda *_: Sums(9, 9, 9), "two of three answers spent was needed"),
-            ("counted", lambda *_: [], "two answers that count was needed"),
+            ("counted", lambda *_: [], "two answers that count was needed.*; see relook.logbook.Store"),
             ("results", lambda *_: {}, "the results of keys was needed"),
             ("reopen", lambda self: (reopen(self), self._rows.clear()), "nothing kept of rows with"),
             ("_count", lambda *_: None, "two answers that count was needed"),
@@ -254,7 +254,7 @@ class TestPlaces:
         assert locks.file_system(tmp_path)
 
     def test_where_nothing_is_nothing_is_made(self, tmp_path: Path) -> None:
-        with pytest.raises(BadInput, match="a campaign's log was needed, but there is no such file"):
+        with pytest.raises(BadInput, match="there is no such file; make one: relook new"):
             store.opened(tmp_path)
         with pytest.raises(BadInput, match="there is no such file"):
             store.reading(tmp_path)

@@ -123,6 +123,7 @@ def _say(found: "Audit") -> None:
     )
     show.say(f"{found.head.seq:,} rows: {wrong}.")
     show.say(
-        f"Budget {sums.budget:,}: {sums.spent:,} spent, {sums.reserved:,} reserved; {found.counted:,} answers count."
+        f"Budget {sums.budget:,}: {sums.spent:,} spent, {sums.reserved:,} reserved; "
+        f"answers that count: {found.counted:,}."
     )
     show.say(f"Head: {found.head.hash}")

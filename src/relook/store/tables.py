@@ -45,7 +45,7 @@ def write(connection: sa.Connection, rows: Sequence[Row]) -> None:
 
     Sums are changed event by event, so that the database sees the budget kept after each of them.
     """
-    _run(connection, _LOG, [msgspec.structs.asdict(row) for row in rows])
+    _run(connection, _LOG, values=[msgspec.structs.asdict(row) for row in rows])
     changes = [effect(row.event) for row in rows]
     added = [
         {"by_spent": change.spent, "by_reserved": change.reserved, "new_budget": change.budget}
@@ -53,10 +53,10 @@ def write(connection: sa.Connection, rows: Sequence[Row]) -> None:
         if change.spent or change.reserved or change.budget is not None
     ]
     if added:
-        _run(connection, _ADD, added)
+        _run(connection, _ADD, values=added)
     for _, steps in groupby(_counting(changes), key=lambda step: id(step[0])):
         some = list(steps)
-        _run(connection, some[0][0], [values for _, values in some])
+        _run(connection, some[0][0], values=[values for _, values in some])
 
 
 def _counting(changes: Sequence[Effect]) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -69,12 +69,11 @@ def _counting(changes: Sequence[Effect]) -> Iterator[tuple[Any, dict[str, Any]]]
             yield _COUNT, msgspec.structs.asdict(change.counted)
 
 
-def _run(connection: sa.Connection, statement: Any, values: list[dict[str, Any]]) -> Any:
+def _run(connection: sa.Connection, statement: Any, *, values: list[dict[str, Any]]) -> None:
     """Run a statement with each of these values by the driver itself: an answer is worth few microseconds."""
     text, order = _compiled(statement, connection.dialect)
     cursor = connection.connection.cursor()
     cursor.executemany(text, values if order is None else [tuple(map(each.__getitem__, order)) for each in values])
-    return cursor
 
 
 @cache
