@@ -7,12 +7,13 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from relook import store
 from relook.campaign import Campaign
-from relook.errors import BadInput, Busy, NotAllowed, NotStored
-from relook.events import Answer, Expired, Lease
+from relook.errors import BadInput, BadLog, Busy, NotAllowed, NotStored
+from relook.events import Answer, Expired, Lease, Renewed
 from relook.logbook import Row, Store
 from relook.store.memory import Memory
 from relook.writer import Limits, Writer
@@ -164,6 +165,36 @@ class TestTelling:
         times = [row.event.at for row in kept.rows()]
         assert times == sorted(times)
         check(kept)
+
+
+class TestStarts:
+    def test_every_open_lease_gets_one_fresh_term(self) -> None:
+        """However long nobody was here, and whatever the time of day says."""
+        kept, clock = in_memory(), Clock()
+        with writing(kept, clock=clock) as writer:
+            lease = writer.do(ask("Ada"))
+            clock.now += 599
+        clock.now = 5.0
+        with writing(kept, clock=clock) as writer:
+            assert type(list(kept.rows())[-1].event) is Renewed
+            clock.now += 599
+            assert writer.do(tell(lease)).counted
+        with writing(kept, clock=clock):
+            assert type(list(kept.rows())[-1].event) is Answer
+
+    def test_and_loses_it_at_its_end(self) -> None:
+        kept, clock = in_memory(), Clock()
+        with writing(kept, clock=clock) as writer:
+            lease = writer.do(ask("Ada"))
+        with writing(kept, clock=clock) as writer:
+            clock.now += 601
+            assert not writer.do(tell(lease)).counted
+
+    def test_a_broken_log_is_no_start(self) -> None:
+        kept = in_memory()
+        kept._rows[0] = msgspec.structs.replace(kept._rows[0], written="then")
+        with pytest.raises(BadLog, match="row 1 does not follow"):
+            Writer(kept, rebuilt)
 
 
 class TestKeys:
