@@ -13,7 +13,7 @@ export PIP_BUILD_CONSTRAINT := constraints.txt
 RECIPE := pyproject.toml constraints.txt
 
 # What the tests try: every optional part.
-PARTS := dev,dicom,embed,hf,train
+PARTS := dev,dicom,embed,hf,postgres,train
 
 .PHONY: help demo test check bench docs format browser clean
 

@@ -350,6 +350,7 @@ _LIGHT_IN = {
     "relook.cli": {"typer"},
     "relook.train.kernels": {"triton"},  # loaded by relook.train.norms in its functions
     "relook.train": {"torch", "safetensors"},
+    "relook.store": {"alembic", "sqlalchemy"},
 }
 
 
@@ -376,6 +377,9 @@ def _at_start(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 ONLY_IN: Mapping[str, tuple[str, ...]] = {
     "matplotlib": ("relook.plots",),
     "sklearn": ("relook.selectors", "relook.datasets.digits"),
+    "alembic": ("relook.store",),
+    "psycopg": ("relook.store",),
+    "sqlalchemy": ("relook.store",),
     "torch": ("relook.train",),
     "typer": ("relook.cli",),
     "rich": ("relook.cli",),

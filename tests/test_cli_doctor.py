@@ -126,7 +126,25 @@ class TestBroken:
         monkeypatch.setattr(doctor, "OLDEST_PYTHON", (99, 0))
         assert found()["python"].state == "problem"
 
+    @pytest.mark.parametrize(
+        ("version", "state"),
+        [
+            ((3, 40, 1), "missing"),
+            ((3, 51, 2), "missing"),
+            ((3, 51, 3), "ok"),
+            ((3, 52, 1), "missing"),
+            ((3, 53, 0), "ok"),
+        ],
+    )
+    def test_sqlite_that_two_writers_may_damage(
+        self, version: tuple[int, ...], state: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sqlite3, "sqlite_version_info", version)
+        assert found()["sqlite"].state == state
+        assert ("let no other program do" in str(found()["sqlite"].cure)) == (state == "missing")
+
     def test_old_or_absent_sqlite(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(doctor, "RESETTING_SQLITE", ())
         monkeypatch.setattr(doctor, "OLDEST_SQLITE", (99, 0, 0))
         assert found()["sqlite"].cure == "99.0.0 or later is needed; install a newer Python"
         real = builtins.__import__

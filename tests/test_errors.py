@@ -2,7 +2,7 @@
 
 import pytest
 
-from relook.errors import BadInput, BadLog, MissingExtra, NotAllowed, RelookError
+from relook.errors import BadInput, BadLog, Busy, MissingExtra, NotAllowed, NotStored, RelookError
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_a_message_is_one_line_that_keeps_its_place_and_its_cure() -> None:
 
 
 def test_they_are_all_there_are() -> None:
-    assert set(RelookError.__subclasses__()) == {BadInput, BadLog, MissingExtra, NotAllowed}
+    assert set(RelookError.__subclasses__()) == {BadInput, BadLog, Busy, MissingExtra, NotAllowed, NotStored}

@@ -4,6 +4,8 @@
     ├── BadInput (ValueError)         something handed in cannot be what it claims to be
     ├── BadLog (ValueError)           a campaign's log contradicts itself or its data
     ├── NotAllowed (RuntimeError)     the campaign's rules forbid this now
+    ├── NotStored (OSError)           what was asked could not be written down for good
+    ├── Busy (RuntimeError)           somebody else is at it, or too many are
     └── MissingExtra (ImportError)    a part that was not installed is needed
 
 Every message reads `where: what was needed, but what came, what to do`, in one line that fits on a screen, whatever a
@@ -31,6 +33,14 @@ class BadLog(RelookError, ValueError):
 
 class NotAllowed(RelookError, RuntimeError):
     """The rules of the campaign forbid what was asked."""
+
+
+class NotStored(RelookError, OSError):
+    """What was asked could not be written down for good, so it did not happen."""
+
+
+class Busy(RelookError, RuntimeError):
+    """Another process has the campaign open, or more is asked than can be done; try again later."""
 
 
 class MissingExtra(RelookError, ImportError):

@@ -5,7 +5,7 @@ They try the rule in a few tiny worlds; a rule that belongs to one data set (it 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import product
 from typing import Any
 
@@ -14,8 +14,22 @@ import numpy as np
 
 from relook.annotators import Annotator, Crowd
 from relook.campaign import Campaign
-from relook.errors import BadInput
-from relook.events import CANNOT_TELL, NONE_OF_THESE, Answer, Event, Lease, from_lines, to_lines
+from relook.errors import BadInput, NotStored
+from relook.events import (
+    CANNOT_TELL,
+    NONE_OF_THESE,
+    Answer,
+    Budget,
+    Closed,
+    Event,
+    Expired,
+    Lease,
+    Started,
+    Undone,
+    from_lines,
+    to_lines,
+)
+from relook.logbook import Counted, Entry, Head, Store, Sums, chained, checked, entry
 from relook.metrics import picks
 from relook.policies import check_rule
 from relook.rng import generator
@@ -287,3 +301,90 @@ def _changed(
 def _softmax(votes: Sequence[float]) -> FloatArray:
     shares: FloatArray = np.exp(np.asarray(votes) - max(votes))
     return np.asarray(shares / shares.sum())
+
+
+def check_store(made: Callable[[Labels], AbstractContextManager[Store]]) -> None:
+    """Check that a store keeps a log, the sums and the answers that count, and refuses what may never be.
+
+    `made` gives a store of a campaign on these labels whose log is empty. What it refuses leaves it as it was, whole
+    groups of rows included.
+
+    >>> from contextlib import closing
+    >>> from relook.store.memory import Memory
+    >>> check_store(lambda given: closing(Memory(given)))
+    """
+    given = Labels(np.array([[1, 0], [0, 2]]), 2, came_with=np.array([0, -1]))
+    with made(given) as store:
+        _is(store.head, Head(), what="an empty log")
+        _keeps(store)
+        _refuses(store)
+        before = _kept(store)
+        store.reopen()
+        _is(_kept(store), before, what="the same after it was opened again")
+        _is([row.seq for row in store.rows(after=3)][:2], [4, 5], what="rows after the third")
+        _is(store.given().fingerprint(), given.fingerprint(), what="the labels it was made with")
+
+
+_TERMS: dict[str, Any] = {"policy": {}, "lease_seconds": 9.0, "panel": None, "seed": 0, "ids": None, "at": 0.0}
+_STARTED = Started(1, "0", "hash", 2, 2, 3, **_TERMS)
+
+
+def _lease(number: int, item: int = 0, *, annotator: str | None = "Ada") -> Lease:
+    return Lease(number, item, annotator, 0, 1.0, 10.0)
+
+
+def _answer(number: int, item: int = 0, *, annotator: str | None = "Ada") -> Answer:
+    return Answer(number, item, annotator, 1, 1, counted=True, verdict=-1, at=2.0)
+
+
+def _keeps(store: Store) -> None:
+    _append(store, entry([_STARTED]), entry([_lease(1)], key="k1", result='"first"'))
+    _append(
+        store,
+        entry([_answer(1)], key="k2", result="null"),
+        entry([_lease(2, 1, annotator=None), _answer(2, 1, annotator=None)]),
+    )
+    _is(store.sums(), Sums(spent=2, reserved=0, budget=3), what="two of three answers spent")
+    _is(store.counted(), [Counted(1, 0, "Ada", 1), Counted(2, 1, None, 1)], what="two answers that count")
+    _append(
+        store, entry([Undone(2, 1, 1, -1, 2.0)]), entry([_lease(3, 1, annotator=None), _answer(3, 1, annotator=None)])
+    )
+    _append(store, entry([_lease(4), Expired(4, 11.0)]), entry([Closed(12.0)]))
+    _is(store.sums(), Sums(spent=2, reserved=0, budget=3), what="an undone answer to be free")
+    _is([answer.lease for answer in store.counted()], [1, 3], what="an undone answer to count no longer")
+    _is(store.results(["k1", "k2", "k3"]), {"k1": '"first"', "k2": "null"}, what="the results of keys")
+    _is([row.key for row in checked(store.rows())][:3], [None, "k1", "k2"], what="a chain of all rows")
+
+
+def _refuses(store: Store) -> None:
+    late = Answer(4, 0, "Ada", 1, 1, counted=False, verdict=-1, at=13.0)
+    poisons = {
+        "more than the budget": [entry([_lease(5)]), entry([_lease(6, 1)])],
+        "a second answer of one person": [entry([_lease(5), _answer(5)])],
+        "a key twice": [entry([late], key="k1", result="1")],
+        "an expiry of nothing": [entry([Expired(5, 14.0)])],
+        "a budget below what is spent": [entry([Budget(1, by="Ada", at=14.0)])],
+    }
+    for what, poison in poisons.items():
+        before = _kept(store)
+        try:
+            _append(store, entry([late]), *poison)
+        except NotStored:
+            store.reopen()
+        else:
+            raise BadInput(f"check_store: {what} must be refused, but it was kept; let the database see to it")
+        _is(_kept(store), before, what=f"nothing kept of rows with {what}")
+    _append(store, entry([late]), entry([late]))
+
+
+def _append(store: Store, *entries: Entry) -> None:
+    store.append(chained(entries, store.head, written="2026-11-19T12:00:00Z"))
+
+
+def _kept(store: Store) -> tuple[Any, ...]:
+    return list(store.rows()), store.head, store.sums(), store.counted()
+
+
+def _is(found: Any, wanted: Any, *, what: str) -> None:
+    if found != wanted:
+        raise BadInput(f"check_store: {what} was needed, but {found} came, not {wanted}; see relook.logbook.Store")

@@ -12,6 +12,7 @@ from relook.cli import (
     embed,
     export,
     import_,
+    log,
     noise,
     rank,
     report,
@@ -20,9 +21,9 @@ from relook.cli import (
     tour,
     train,
 )
-from relook.errors import RelookError
+from relook.errors import Busy, RelookError
 
-PREPARE, RANK, PLAN, JUDGE = "Prepare", "Rank", "Plan", "Judge"
+PREPARE, RANK, PLAN, RUN, JUDGE = "Prepare", "Rank", "Plan", "Run", "Judge"
 
 app = typer.Typer(
     name="relook",
@@ -45,14 +46,18 @@ app.command(rich_help_panel=PLAN)(simulate.simulate)
 app.command(rich_help_panel=PLAN)(reproduce.reproduce)
 app.command(rich_help_panel=PLAN)(demo.demo)
 app.command(rich_help_panel=PLAN)(cite.cite)
+app.add_typer(log.app, name="log", rich_help_panel=RUN)
 app.command(rich_help_panel=JUDGE)(report.report)
 app.command(rich_help_panel=JUDGE)(export.export)
 
 
 def main() -> None:
-    """Run the command line; what was wrong with the input is said in one sentence, with exit code 2."""
+    """Run the command line; what was wrong is said in one sentence, with exit code 2, or 3 where others are at it."""
     try:
         app()
+    except Busy as error:
+        sys.stderr.write(f"relook: {error}\n")
+        sys.exit(3)
     except RelookError as error:
         sys.stderr.write(f"relook: {error}\n")
         sys.exit(2)

@@ -11,6 +11,13 @@ from relook.cli import show
 from relook.published import PUBLISHED
 
 OLDEST_PYTHON, OLDEST_SQLITE = (3, 11), (3, 24, 0)
+RESETTING_SQLITE = (((3, 7, 0), (3, 51, 2)), ((3, 52, 0), (3, 52, 99)))
+"""Versions that may damage a file when two connections write to it, or tidy it, at once; relook has one that does."""
+
+RESETS = (
+    "versions 3.7.0 to 3.51.2 may damage a file that two programs write at once; relook writes alone, so let no other "
+    "program do; 3.51.3 has it mended"
+)
 SMALL_MEMORY = 2.0
 """GiB below which a million items are a tight fit."""
 
@@ -137,7 +144,10 @@ def _sqlite() -> Finding:
         import sqlite3
     except ImportError:
         return Finding("sqlite", "not there", "problem", "this Python was built without sqlite3; install another one")
-    if sqlite3.sqlite_version_info >= OLDEST_SQLITE:
+    found = sqlite3.sqlite_version_info
+    if any(low <= found <= high for low, high in RESETTING_SQLITE):
+        return Finding("sqlite", sqlite3.sqlite_version, "missing", RESETS)
+    if found >= OLDEST_SQLITE:
         return Finding("sqlite", sqlite3.sqlite_version)
     oldest = ".".join(map(str, OLDEST_SQLITE))
     return Finding("sqlite", sqlite3.sqlite_version, "problem", f"{oldest} or later is needed; install a newer Python")
