@@ -1,6 +1,6 @@
 """Simulated campaigns: the same campaign that people use, played out to the last answer that its budget buys."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -78,8 +78,8 @@ class TestPlay:
     def test_a_player_who_stops_too_early_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         answer = simulation._answer
 
-        def lazy(campaign: Campaign, people: Sequence[Annotator], *, until: int) -> bool:
-            return answer(campaign, people, until=until - 1)
+        def lazy(campaign: Campaign, plan: Simulation, *, until: int) -> bool:
+            return answer(campaign, plan, until=until - 1)
 
         monkeypatch.setattr(simulation, "_answer", lazy)
         catches(self.law)
@@ -89,13 +89,32 @@ class TestPlay:
     ) -> None:
         def rounds(campaign: Campaign, plan: Simulation) -> None:
             every = plan.policy.batch
-            while simulation._answer(campaign, plan.annotators, until=min(campaign.spent + every, campaign.budget)):
+            while simulation._answer(campaign, plan, until=min(campaign.spent + every, campaign.budget)):
                 if campaign.spent >= campaign.budget:
                     return
                 campaign.rank(plan.posteriors)
 
         monkeypatch.setattr(simulation, "_in_rounds", rounds)
         catches(self.law)
+
+
+class TestTables:
+    """People who answer in tables take several items at a time, and the budget holds all the same."""
+
+    def test_each_takes_so_many_and_then_answers_them(self) -> None:
+        dataset, posteriors = world(3, items=12)
+        assert dataset.truth is not None
+        people = [Crowd(dataset.truth, seed) for seed in (1, 2)]
+        campaign = play(dataset.given, Simulation(named("random"), 9, people, posteriors=posteriors, hold=4))
+        kinds = "".join(type(event).__name__[0] for event in campaign.events[2:])
+        assert kinds.startswith("LLLLAAAALLLLAAAA")
+        assert campaign.spent == 9
+        assert {event.annotator for event in campaign.events[2:6] if isinstance(event, Lease)} == {"person 1"}
+
+    @pytest.mark.parametrize(("people", "hold"), [(2, 0), (1, 3)])
+    def test_a_crowd_answers_one_at_a_time(self, people: int, hold: int) -> None:
+        with pytest.raises(BadInput, match="a panel whose people hold an item or more was needed"):
+            Simulation(named("random"), 9, [lambda *_: 0] * people, hold=hold)
 
 
 class TestPairs:

@@ -111,22 +111,27 @@ class Cleaned(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     def place(self, name: str, target: Path) -> None:
         """Put an image into a folder that is being made: a link where that can be, else a copy."""
-        target.parent.mkdir(parents=True, exist_ok=True)
-        root = self.root.resolve()
-        try:
-            source = (root / inside(name, called=str(root))).resolve(strict=True)
-            if root not in source.parents or not source.is_file():
-                raise OSError(errno.EINVAL, "it is no file of this folder")
-            if self.files == "link":
-                with suppress(OSError):
-                    target.hardlink_to(source)
-                    return
-            shutil.copyfile(source, target)
-        except OSError as error:
-            raise BadInput(
-                f"{root / name}: the image of an item was needed, but it cannot be taken along ({error.strerror}); put "
-                "it back, or import the source again"
-            ) from None
+        take_along(self.root, name, target=target, files=self.files)
+
+
+def take_along(root: Path, name: str, *, target: Path, files: Literal["link", "copy"] = "link") -> None:
+    """Put a file that lies under a root into a folder that is being made: a link where that can be, else a copy."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    root = root.resolve()
+    try:
+        source = (root / inside(name, called=str(root))).resolve(strict=True)
+        if root not in source.parents or not source.is_file():
+            raise OSError(errno.EINVAL, "it is no file of this folder")
+        if files == "link":
+            with suppress(OSError):
+                target.hardlink_to(source)
+                return
+        shutil.copyfile(source, target)
+    except OSError as error:
+        raise BadInput(
+            f"{root / name}: the image of an item was needed, but it cannot be taken along ({error.strerror}); put "
+            "it back, or import the source again"
+        ) from None
 
 
 NOBODY = "answer"

@@ -195,9 +195,10 @@ def read(folder: Path) -> Imported:
     return Imported(folder, manifest)
 
 
-def verify(found: Imported) -> None:
-    """Refuse a set whose files are not those that its manifest tells of."""
-    for name, expected in found.manifest.hashes.items():
+def verify(found: Imported, *, only: Sequence[str] | None = None) -> None:
+    """Refuse a set whose files, or those that are named, are not those that its manifest tells of."""
+    for name in found.manifest.hashes if only is None else only:
+        expected = found.manifest.hashes[name]
         path = found.folder / name
         if not path.is_file() or source_file(path).hash != expected:
             came = "others came" if path.is_file() else "it is gone"

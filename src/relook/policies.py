@@ -154,7 +154,7 @@ def named(text: str, setting: Setting = Setting()) -> Policy:
 
 
 def _own(text: str, setting: Setting) -> Policy:
-    rule = _loaded(text)
+    rule = loaded(text)
     if isinstance(rule, type) or not (callable(rule) or isinstance(rule, Policy)):
         is_a = "a class; name one made of it" if isinstance(rule, type) else f"a {type(rule).__name__}; name another"
         raise BadInput(f"policy: {text} must be a score or a Policy, but it is {is_a}")
@@ -169,18 +169,19 @@ def _makes_policy(rule: Any) -> bool:
     return hint is Policy or (isinstance(hint, str) and hint.rpartition(".")[2] == "Policy")
 
 
-def _loaded(text: str) -> Any:
+def loaded(text: str, *, what: str = "policy") -> Any:
+    """Return what a user means by `file.py:name` or `package.module:name`."""
     place, _, name = text.rpartition(":")
     try:
         module = _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except Exception as error:
         raise BadInput(
-            f"policy: {place} could not be loaded ({type(error).__name__}: {error}); "
+            f"{what}: {place} could not be loaded ({type(error).__name__}: {error}); "
             "mend it, or give file.py:function or package.module:name"
         ) from error
     if not hasattr(module, name):
         raise BadInput(
-            f"policy: {place} has nothing called {name}; it has {', '.join(n for n in vars(module) if n[0] != '_')}"
+            f"{what}: {place} has nothing called {name}; it has {', '.join(n for n in vars(module) if n[0] != '_')}"
         )
     return getattr(module, name)
 

@@ -1,6 +1,8 @@
 """A campaign played out by simulated annotators: the same state machine that people will use, in a loop."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
 from typing import Literal, Protocol
 
 import msgspec
@@ -35,7 +37,8 @@ class Simulation(msgspec.Struct, frozen=True, eq=False):
 
     `annotators`: one for a crowd without end, in which each answer comes from somebody new, or several for a panel that
     takes turns. `protocol`: `exact` never overspends; `paper-code` finishes the item it is on, as the released code
-    does. With `update`, a model is trained anew every `update_every` answers.
+    does. With `update`, a model is trained anew every `update_every` answers. On a panel each person takes `hold` items
+    at a time, as somebody does who answers in a table.
     """
 
     policy: Policy
@@ -46,6 +49,7 @@ class Simulation(msgspec.Struct, frozen=True, eq=False):
     seed: int = 0
     update: Update | None = None
     update_every: int = 500
+    hold: int = 1
 
     def __post_init__(self) -> None:
         check_budget(self.budget)
@@ -53,6 +57,11 @@ class Simulation(msgspec.Struct, frozen=True, eq=False):
             raise BadInput("simulation: at least one annotator was needed, but none came; pass a crowd or a panel")
         if self.update_every < 1:
             raise BadInput(f"simulation: an update every answer at most was needed, but {self.update_every} came")
+        if self.hold < 1 or (self.hold > 1 and len(self.annotators) == 1):
+            raise BadInput(
+                f"simulation: a panel whose people hold an item or more was needed, but {self.hold} came for "
+                f"{len(self.annotators)}; a crowd answers one at a time"
+            )
         if self.protocol not in ("exact", "paper-code"):
             raise BadInput(f"simulation: protocol exact or paper-code was needed, but {self.protocol!r} came")
         again = self.update is not None or _looks_around(self.policy.score)
@@ -138,7 +147,7 @@ def play(given: Labels, simulation: Simulation) -> Campaign:
     elif simulation.update is not None or _looks_around(simulation.policy.score):
         _in_rounds(campaign, simulation)
     else:
-        _answer(campaign, people, until=simulation.budget)
+        _answer(campaign, simulation, until=simulation.budget)
     return campaign
 
 
@@ -147,10 +156,11 @@ def _looks_around(score: Score) -> bool:
     return not is_rowwise(score) or hasattr(score, "fit")
 
 
-def _answer(campaign: Campaign, people: Sequence[Annotator], *, until: int) -> bool:
+def _answer(campaign: Campaign, simulation: Simulation, *, until: int) -> bool:
     """Ask and tell until so many answers are spent; False when nothing more can be asked."""
+    people = simulation.annotators
     if len(people) > 1:
-        return _answer_in_turns(campaign, people, until=until)
+        return _answer_in_turns(campaign, simulation, until=until)
     annotator, ask, tell, ledger = people[0], campaign.ask, campaign.tell, campaign.ledger
     while ledger.spent < until:
         lease = ask()
@@ -160,14 +170,15 @@ def _answer(campaign: Campaign, people: Sequence[Annotator], *, until: int) -> b
     return True
 
 
-def _answer_in_turns(campaign: Campaign, people: Sequence[Annotator], *, until: int) -> bool:
+def _answer_in_turns(campaign: Campaign, simulation: Simulation, *, until: int) -> bool:
+    people = simulation.annotators
     names = [f"person {number}" for number in range(1, len(people) + 1)]
     turn, idle = 0, 0
     while campaign.spent < until:
-        lease = campaign.ask(names[turn])
-        if lease is not None:
+        leases = list(islice(iter(partial(campaign.ask, names[turn]), None), simulation.hold))
+        for lease in leases:
             campaign.tell(lease, people[turn](lease.item, lease.nth))
-        idle = idle + 1 if lease is None else 0
+        idle = 0 if leases else idle + 1
         if idle == len(people):
             return False
         turn = (turn + 1) % len(people)
@@ -180,7 +191,7 @@ def _in_rounds(campaign: Campaign, simulation: Simulation) -> None:
     posteriors = simulation.posteriors
     while campaign.spent < campaign.budget:
         before = campaign.spent
-        more = _answer(campaign, simulation.annotators, until=min(before + every, campaign.budget))
+        more = _answer(campaign, simulation, until=min(before + every, campaign.budget))
         # When nothing more is asked, only items that come back with the next ranking are left, if there are any.
         if campaign.spent == before or not (more or simulation.policy.returns):
             return

@@ -34,12 +34,20 @@ Rebuild = Callable[[list[Event]], Campaign]
 _results: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Event | list[Event] | str | int | float | bool | None)
 
 
+Leases = Literal["renewed", "run on"]
+"""What becomes of open leases at a start: a fresh term, or nothing, where the clock goes on while nobody is here."""
+
+
 class Limits(msgspec.Struct, frozen=True):
-    """How much waits, how much is committed together, and how many seconds somebody waits for an outcome."""
+    """How much waits, how much is committed together, and how many seconds somebody waits for an outcome.
+
+    `leases` says what becomes of open leases at a start.
+    """
 
     waiting: int = 2_000
     group: int = 256
     patience: float = 30.0
+    leases: Leases = "renewed"
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -113,7 +121,7 @@ class Writer:
         self._closing = self._last = False
         self._over = Flag()
         self._load()
-        self._origin = clock() - self._campaign.ledger.now
+        self._origin = 0.0 if limits.leases == "run on" else clock() - self._campaign.ledger.now
         self._renew()
         self._status = self._standing()
         self._thread = Thread(target=self._run, name="relook writer", daemon=True)
@@ -313,7 +321,7 @@ class Writer:
 
     def _renew(self) -> None:
         """Give every open lease a fresh term: how long nobody was here is not known, and not theirs to lose."""
-        if self._campaign.reserved:
+        if self._campaign.reserved and self._limits.leases == "renewed":
             self._campaign.renew(self._now())
             self._store.append(chained([entry(self._campaign.drain())], self._store.head, written=self._stamp()))
 

@@ -5,6 +5,7 @@ import sys
 import typer
 
 from relook.cli import (
+    answers,
     cite,
     datasets,
     demo,
@@ -13,11 +14,17 @@ from relook.cli import (
     export,
     import_,
     log,
+    new,
+    next_,
     noise,
     rank,
     report,
     reproduce,
+    retrain,
+    set_,
+    settle,
     simulate,
+    status,
     tour,
     train,
 )
@@ -46,6 +53,13 @@ app.command(rich_help_panel=PLAN)(simulate.simulate)
 app.command(rich_help_panel=PLAN)(reproduce.reproduce)
 app.command(rich_help_panel=PLAN)(demo.demo)
 app.command(rich_help_panel=PLAN)(cite.cite)
+app.command(rich_help_panel=RUN)(new.new)
+app.command("next", rich_help_panel=RUN)(next_.next_)
+app.command(rich_help_panel=RUN)(answers.answers)
+app.command(rich_help_panel=RUN)(status.status)
+app.command(rich_help_panel=RUN)(settle.settle)
+app.command("set", rich_help_panel=RUN)(set_.set_)
+app.command(rich_help_panel=RUN)(retrain.retrain)
 app.add_typer(log.app, name="log", rich_help_panel=RUN)
 app.command(rich_help_panel=JUDGE)(report.report)
 app.command(rich_help_panel=JUDGE)(export.export)

@@ -8,7 +8,10 @@ import typer
 from relook.cli import show
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from relook.cleaned import Cleaned
+    from relook.events import Event
     from relook.imported import Imported
     from relook.types import Posteriors
 
@@ -22,7 +25,7 @@ def _option(help_text: str, *names: str, panel: str) -> Any:
 
 
 def export(
-    source: Annotated[Path, typer.Argument(help="Folder of an imported set.", show_default=False)],
+    source: Annotated[Path, typer.Argument(help="Folder of an imported set, or of a campaign.", show_default=False)],
     *,
     to: Annotated[Path, _option("File or folder to write; what it ends in says the form.", "--to", panel=OUT)],
     form: Annotated[str | None, _option(f"{FORMS}.", "--as", panel=WHAT)] = None,
@@ -43,14 +46,19 @@ def export(
     """Write a cleaned set out, in the form it came in or as a table, with the evidence for every label.
 
     A name that ends as the source did keeps its form; other tables get a row an item; a folder gets images by class, or
-    what Hugging Face opens. Nothing is written over but what relook wrote.
+    what Hugging Face opens. Nothing is written over but what relook wrote. With a campaign its log leaves, beside.
     """
     from msgspec.structs import replace as changed
 
     from relook import exports, imported
+    from relook.charter import is_campaign
 
-    known = imported.read(source)
-    found = _cleaned(known, log=log, rule=rule, probabilities=probabilities, split=split)
+    own = None
+    if is_campaign(source):
+        found, own = _of_campaign(source, rule=rule, others=(log, probabilities, split))
+    else:
+        known = imported.read(source)
+        found = _cleaned(known, log=log, rule=rule, probabilities=probabilities, split=split)
     if ranked_by is not None:
         found = _ranked(found, ranked_by)
     chosen = _form(found, to, asked=form, only="changes" if changes else None)
@@ -59,7 +67,32 @@ def export(
         found = changed(found, files="copy" if copy else "link", step=step)
         exports.write(found, to, form=chosen, sources=read, over="any" if replace else "own")
     _tell(found)
-    show.wrote(to, following=_next(source, form=chosen, log=log))
+    logs = [] if own is None else [_write_log(own, to)]
+    show.wrote(to, *logs, following=_next(source, form=chosen, log=log))
+
+
+def _of_campaign(folder: Path, *, rule: str, others: tuple[object, ...]) -> "tuple[Cleaned, Sequence[Event]]":
+    """Return the items of a campaign with what came of it, and its events."""
+    from relook import campaigns
+    from relook.errors import BadInput
+
+    if any(other is not None for other in others):
+        raise BadInput(
+            f"export: {folder} is a campaign and has a log, probabilities and a split of its own, but others came; "
+            "leave them out"
+        )
+    return campaigns.cleaned_items(folder, rule=rule)
+
+
+def _write_log(events: "Sequence[Event]", to: Path) -> Path:
+    """Write a campaign's events beside what left, as JSON lines."""
+    from relook.events import to_lines
+    from relook.whole import drafted
+
+    place = to.with_name(to.name + ".log.jsonl")
+    with drafted(place) as draft:
+        draft.write_bytes(to_lines(events))
+    return place
 
 
 def _cleaned(

@@ -96,7 +96,7 @@ def collected(dataset: Dataset) -> Collection:
         answers = answers.with_columns(count=dataset.given.given_counts[items, labels])
     return Collection(
         source=dataset.name,
-        form=Form("csv", "items" if single else "counts"),
+        form=Form("published", "items" if single else "counts"),
         classes=dataset.classes,
         ids=columns["id"],
         items=pl.DataFrame(columns).lazy(),
