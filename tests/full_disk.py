@@ -1,4 +1,4 @@
-"""A disk that fills up, is emptied, and cannot be written at last: `python -m tests.full_disk FOLDER`, on a small one."""
+"""A disk that fills up, is emptied, and cannot be written at last: `python -m tests.full_disk FOLDER`, a small one."""
 
 import subprocess
 import sys
@@ -28,9 +28,12 @@ def main(disk: Path) -> None:
         writer.do(lambda campaign, now: campaign.tell(lease, 0, now), key=f"tell-{number}")
         told.append(Told(f"tell-{number}", None))
 
-    with pytest.raises(NotStored, match=r"disk is full|SQLITE_FULL|I/O"):
+    def answer_all() -> None:
         for number in range(20_000):
             answer(number)
+
+    with pytest.raises(NotStored, match=r"disk is full|SQLITE_FULL|I/O"):
+        answer_all()
     number = len(told)
     assert number > 10
     with pytest.raises(NotStored):

@@ -340,7 +340,7 @@ class TestCopies:
             found = backed_up(str(tmp_path), tmp_path / "copy.db")
             writer.do(lambda campaign, now: campaign.ask("Ada", now))
         assert (found.head.seq, found.sums.reserved) == (3, 1)
-        with pytest.raises(BadInput, match="a backup replaces no file"):
+        with pytest.raises(BadInput, match="a backup is a file of its own"):
             backed_up(str(tmp_path), tmp_path / "copy.db")
         assert not list(tmp_path.glob(".*"))
 

@@ -185,7 +185,7 @@ def backed_up(place: str, to: Path) -> Audit:
     from relook import store
 
     if to.exists():
-        raise BadInput(f"{to}: a backup replaces no file, but there is one of this name; name another")
+        raise BadInput(f"{to}: a backup is a file of its own, and one has this name; name another")
     source = store.reading(place)
     try:
         with drafted(to) as draft:

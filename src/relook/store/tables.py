@@ -153,6 +153,6 @@ def unpacked(kept: Mapping[str, bytes]) -> Labels:
         return Labels(arrays["given"], int(arrays["classes"]), None, arrays.get("came_with"))
     except Exception as error:  # noqa: BLE001  # numpy raises all kinds of things at bytes that are no array
         raise BadLog(
-            f"labels: those that the campaign began with were needed, but they cannot be read ({error}); "
+            f"labels: those that the campaign began with were needed, but no array holds them now ({error}); "
             "restore a backup"
         ) from None
