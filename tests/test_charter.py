@@ -94,7 +94,7 @@ def test_what_ranks_and_what_the_set_is_for_is_said() -> None:
         (b"\xff\xfe", "the folder of a campaign was needed"),
         (b"schema = ", "decisions were needed, but Invalid value"),
         (b"schema = 1\n", "decisions were needed, but Object missing required field"),
-        (b"schema = 9\nsoftware = '3'\n", "decisions of schema 1 or older were needed, but relook 3 wrote 9"),
+        (b"schema = 9\nsoftware = '3'\n", "decisions of no later schema than 1 were needed, but relook 3 wrote 9"),
     ],
 )
 def test_what_is_no_file_of_decisions_is_refused(tmp_path: Path, content: bytes | None, says: str) -> None:
