@@ -120,8 +120,8 @@ def read(folder: Path) -> Charter:
         schema = table.get("schema", SCHEMA)
         if isinstance(schema, int) and schema > SCHEMA:
             raise BadInput(
-                f"{path}: decisions of no later schema than {SCHEMA} were needed, but relook {table.get('software')} wrote "
-                f"{schema}; install that relook"
+                f"{path}: decisions of no later schema than {SCHEMA} were needed, but relook {table.get('software')} "
+                f"wrote {schema}; install that relook"
             )
         return msgspec.convert(table, Charter)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
