@@ -519,9 +519,6 @@ verdict_with, check = Judge.verdict_with, Ledger.check
         pytest.param(Book, "is_draw", keep_the_draw, id="a random check is asked for ever"),
         pytest.param(Agenda, "_spoken", nothing, id="an adjudicated item is asked about"),
         pytest.param(Agenda, "_drawn", nothing, id="random checks do not come first"),
-        pytest.param(
-            Agenda, "_left", nothing, marks=pytest.mark.nightly, id="items of somebody removed are not asked again"
-        ),
         pytest.param(Agenda, "_withdrawn", nothing, id="what was withdrawn is asked about"),
         pytest.param("relook.campaign", "may_be_asked", welcome_the_removed, id="somebody removed is asked"),
         pytest.param("relook.campaign", "may_be_asked", ask_the_paused, id="somebody paused is asked"),

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from relook.agenda import Agenda
 from relook.campaign import Campaign
 from relook.decided import hash_of
 from relook.errors import BadInput, BadLog, NotAllowed
@@ -276,6 +277,20 @@ class TestPeople:
         assert ask(campaign, "Bo").item == 0
         campaign.by("Max").remove("Ada")
         assert campaign.labels().counts[0].tolist() == [1, 1, 0]
+
+    def asked_after_a_removal(self) -> int:
+        campaign = pets()
+        say(campaign, DOG)
+        say(campaign, DOG, who="Bo")
+        campaign.by("Max").remove("Bo", "void")
+        return ask(campaign, "Cy").item
+
+    def test_what_only_the_removed_had_settled_is_asked_about_again(self) -> None:
+        assert self.asked_after_a_removal() == 0
+
+    def test_it_would_be_seen_if_it_were_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Agenda, "_left", lambda *_: None)
+        assert self.asked_after_a_removal() != 0
 
     def test_what_becomes_of_answers_is_said(self) -> None:
         campaign = pets()
