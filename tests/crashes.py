@@ -68,6 +68,7 @@ def play(folder: Path, seed: int, *, steps: int, waits: str = "") -> None:
         await_tracer()
     one = opened(folder)
     if waits == "once it is open":
+        (folder / "ready").touch()
         await_tracer()
 
     def do(what: Callable[..., Any], name: str) -> Any:
@@ -195,9 +196,17 @@ CALLS = "pwrite64,fdatasync,fsync,ftruncate,unlink,rename"
 def killed_at(player: Players, folder: Path, *, call: int, since: str) -> int:
     """Let a player play until it is killed at its nth call that changes the disk, and return how it ended."""
     number = player.start(folder, seed=1, steps=12, waits=since)
+    if since == "once it is open":
+        await_ready(folder)
     inject = f"inject={CALLS}:signal=KILL:when={call}"
     with traced(number, "-o", os.devnull, "-e", f"trace={CALLS}", "-e", inject):
         return player.ended()
+
+
+def await_ready(folder: Path) -> None:
+    """Wait until a player has opened its campaign, so that what is traced is its work."""
+    while not (folder / "ready").exists():
+        time.sleep(0.001)
 
 
 @contextmanager

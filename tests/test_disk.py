@@ -12,7 +12,7 @@ import pytest
 from relook import store
 from relook.errors import NotStored
 from tests.conftest import ROOT
-from tests.crashes import Players, opened, players, survived, traced
+from tests.crashes import Players, await_ready, opened, players, survived, traced
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +35,7 @@ def play_on(player: Players, folder: Path, failure: str, *, fault: str = "") -> 
     """Let a player play on a disk that fails at such calls, and return how it ended."""
     opened(folder).close()
     number = player.start(folder, seed=1, steps=20, fault=fault, waits="once it is open")
+    await_ready(folder)
     with traced(number, "-o", os.devnull, "-e", f"trace={failure.partition(':')[0]}", "-e", f"inject={failure}"):
         return player.ended()
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from relook.errors import Busy, NotStored
@@ -35,8 +36,10 @@ class Lock:
             raise Busy(
                 f"{self.path.parent}: one program may write at a time, but {holder} does; end that one, or wait for it"
             ) from None
-        os.ftruncate(file, 0)
-        os.pwrite(file, f"pid {os.getpid()} on {host()}\n".encode(), 0)
+        # On a full disk nobody can be named; the lock holds all the same.
+        with suppress(OSError):
+            os.ftruncate(file, 0)
+            os.pwrite(file, f"pid {os.getpid()} on {host()}\n".encode(), 0)
         self._file = file
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.leave)
