@@ -15,7 +15,7 @@ RECIPE := pyproject.toml constraints.txt
 # What the tests try: every optional part.
 PARTS := dev,dicom,embed,hf,postgres,train
 
-.PHONY: help demo test check bench docs format browser clean
+.PHONY: help demo test check bench docs format programs clean
 
 help:
 	@echo "make demo    install the core and run the main job on handwritten digits (no network after the install)"
@@ -29,11 +29,11 @@ help:
 demo: $(VENV)/.core
 	@$(BIN)/relook demo
 
-test: $(VENV)/.dev browser
+test: $(VENV)/.dev programs
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Laws are tried on fewer examples here than by `make test`.
-check: $(VENV)/.dev
+check: $(VENV)/.dev programs
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
@@ -81,15 +81,19 @@ $(VENV)/.docs: $(RECIPE) | $(VENV)/.dev
 	@$(PIP) -e ".[$(PARTS),docs]"
 	@touch $@
 
-# A test that takes the `chromium` fixture draws a page in a real browser. It is tried once, by apt, where that needs no
-# password; a test without its browser is skipped, and pytest's last lines say so.
-browser: $(VENV)/.dev
-	@grep -rqE 'def test_.*\bchromium\b' tests || exit 0; \
-	command -v chromium chromium-browser google-chrome >/dev/null && exit 0; \
-	[ ! -e $(VENV)/.browser ] || exit 0; touch $(VENV)/.browser; \
+# Some tests drive other programs: a real browser, a real PostgreSQL server, and strace, which ends a campaign at any call
+# of its own. They are tried once, by apt, where that needs no password; a test without its program is skipped, and
+# pytest's last lines say so.
+programs: $(VENV)/.dev
+	@[ ! -e $(VENV)/.programs ] || exit 0; touch $(VENV)/.programs; \
 	command -v apt-get >/dev/null || exit 0; \
 	as=; [ "$$(id -u)" = 0 ] || { as="sudo -n"; $$as true 2>/dev/null || exit 0; }; \
-	echo "Installing chromium by apt, for the test that draws the report (five minutes at most) ..."; \
-	$$as timeout 300 sh -c 'export DEBIAN_FRONTEND=noninteractive; apt-get -qq update; \
-	  apt-get -qq -y --no-install-recommends install chromium' </dev/null >/dev/null 2>&1 || \
-	  echo "Chromium could not be installed; its test will be skipped."
+	missing=; \
+	command -v chromium chromium-browser google-chrome >/dev/null || missing="$$missing chromium"; \
+	command -v strace >/dev/null || missing="$$missing strace"; \
+	command -v pg_ctl >/dev/null || ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || missing="$$missing postgresql"; \
+	[ -n "$$missing" ] || exit 0; \
+	echo "Installing$$missing by apt, for the tests that drive them (five minutes at most) ..."; \
+	$$as timeout 300 sh -c "export DEBIAN_FRONTEND=noninteractive; apt-get -qq update; \
+	  apt-get -qq -y --no-install-recommends install $$missing" </dev/null >/dev/null 2>&1 || \
+	  echo "They could not all be installed; tests that need them will be skipped."

@@ -2,12 +2,20 @@
 
 import pytest
 
-from relook.errors import BadInput, BadLog, Busy, MissingExtra, NotAllowed, NotStored, RelookError
+from relook.errors import BadInput, BadLog, BadTraining, Busy, MissingExtra, NotAllowed, NotStored, RelookError
 
 
 @pytest.mark.parametrize(
     ("error", "builtin"),
-    [(BadInput, ValueError), (BadLog, ValueError), (NotAllowed, RuntimeError), (MissingExtra, ImportError)],
+    [
+        (BadInput, ValueError),
+        (BadLog, ValueError),
+        (BadTraining, RuntimeError),
+        (Busy, RuntimeError),
+        (NotAllowed, RuntimeError),
+        (NotStored, OSError),
+        (MissingExtra, ImportError),
+    ],
 )
 def test_each_error_is_a_builtin_one_too(error: type[Exception], builtin: type[Exception]) -> None:
     assert issubclass(error, builtin)
@@ -26,4 +34,12 @@ def test_a_message_is_one_line_that_keeps_its_place_and_its_cure() -> None:
 
 
 def test_they_are_all_there_are() -> None:
-    assert set(RelookError.__subclasses__()) == {BadInput, BadLog, Busy, MissingExtra, NotAllowed, NotStored}
+    assert set(RelookError.__subclasses__()) == {
+        BadInput,
+        BadLog,
+        BadTraining,
+        Busy,
+        MissingExtra,
+        NotAllowed,
+        NotStored,
+    }

@@ -65,8 +65,8 @@ def test_every_install_is_constrained() -> None:
 
 def test_every_import_is_declared() -> None:
     declared = {IMPORTED_AS.get(name, name).replace("-", "_") for name in _names(PROJECT["project"]["dependencies"])}
-    # What extras bring; yaml comes with datasets.
-    optional = {"pandas", "pyarrow", "pydicom", "datasets", "yaml", "torch", "safetensors", "psycopg"}
+    # What extras bring; yaml comes with datasets, triton with a torch for graphics cards.
+    optional = {"pandas", "pyarrow", "pydicom", "datasets", "yaml", "torch", "safetensors", "triton", "psycopg"}
     for file in (ROOT / "src").rglob("*.py"):
         module = Module(file.stem, file.read_text("utf-8"))
         tops = {name.split(".")[0] for name, node in module.imports() if not getattr(node, "level", 0)}

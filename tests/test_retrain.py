@@ -15,9 +15,9 @@ from relook import campaigns, charter, rankfiles, retrain
 from relook.campaign import Campaign
 from relook.campaigns import Opened
 from relook.charter import Charter
-from relook.errors import NotAllowed
+from relook.errors import BadTraining, NotAllowed
 from relook.events import Answer, Checked
-from relook.retrain import BadTraining, Limits, Running, Snapshot, State
+from relook.retrain import Limits, Running, Snapshot, State
 from relook.types import Labels, Posteriors
 from tests import desks
 from tests.commands import Said

@@ -4,6 +4,7 @@
     ├── BadInput (ValueError)         something handed in cannot be what it claims to be
     ├── BadLog (ValueError)           a campaign's log contradicts itself or its data
     ├── NotAllowed (RuntimeError)     the campaign's rules forbid this now
+    ├── BadTraining (RuntimeError)    a model was trained in vain: what came of it must not rank
     ├── NotStored (OSError)           what was asked could not be written down for good
     ├── Busy (RuntimeError)           somebody else is at it, or too many are
     └── MissingExtra (ImportError)    a part that was not installed is needed
@@ -33,6 +34,10 @@ class BadLog(RelookError, ValueError):
 
 class NotAllowed(RelookError, RuntimeError):
     """The rules of the campaign forbid what was asked."""
+
+
+class BadTraining(RelookError, RuntimeError):
+    """A model was trained in vain: what came of it must not rank."""
 
 
 class NotStored(RelookError, OSError):

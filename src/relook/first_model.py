@@ -77,7 +77,7 @@ def sentence(found: Posteriors) -> str:
 
     >>> from relook.datasets import digits
     >>> sentence(predicted(digits.load(), selector=selectors.named("lda")))
-    'Out of sample, 5 folds: linear discriminants on the numbers of the items. Agrees with 76.4% of the given ...'
+    'Out of sample, 5 folds: linear discriminants on the numbers of the items. Agrees with ...'
     """
     about = found.about
     made, folds = _words(about["selector"]), _folds(about["selector"])

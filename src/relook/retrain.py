@@ -25,7 +25,7 @@ import numpy as np
 
 from relook import campaigns, charter, npfiles, rankfiles
 from relook.campaigns import Opened
-from relook.errors import NotAllowed, RelookError
+from relook.errors import BadTraining, NotAllowed, RelookError
 from relook.events import Ranking
 from relook.predictions import predictions
 from relook.progress import answers_since
@@ -49,10 +49,6 @@ _FIRST_WAIT, _LONGEST_WAIT = 60.0, 3600.0
 _GRACE = 30.0
 _ERRORS = 2.0
 """Probabilities must agree with the labels better than chance does by so many standard deviations."""
-
-
-class BadTraining(RelookError, RuntimeError):
-    """A model was trained in vain: what came of it must not rank."""
 
 
 class Limits(msgspec.Struct, frozen=True):

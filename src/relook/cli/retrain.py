@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from relook.cli import show
+from relook.errors import BadTraining
 
 
 def retrain(campaign: Annotated[Path, typer.Argument(help="Folder of a campaign.", show_default=False)]) -> None:
@@ -36,7 +37,7 @@ def refit(folder: Path) -> bool:
         running.stop()
     try:
         posteriors = training.outcome(running)
-    except training.BadTraining as error:
+    except BadTraining as error:
         show.say(f"Careful: {error}. The last good ranking stays.")
         return False
     with campaigns.opened(folder, clock=time) as found:
