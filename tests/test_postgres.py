@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from relook import store
-from relook.errors import NotStored
+from relook.errors import Busy, NotStored
 from relook.writer import Action, Writer
 from tests.crashes import PEOPLE, asking, insist, new_campaign, rebuilt, tell_before_commit, telling
 from tests.diaries import Told, check_log
@@ -111,3 +111,26 @@ def test_a_connection_that_was_ended_is_made_anew(postgres: Cluster) -> None:
             assert asked(writer, asking("Ada"), f"ask-{number}").number == number + 1
     with closing(store.reading(place)) as kept:
         check_log(kept)
+
+
+def test_a_writer_waits_for_the_server_to_end_the_connection_before(postgres: Cluster) -> None:
+    import psycopg
+
+    from relook.store.postgres import LOCK
+
+    place = postgres.new_database()
+    store.create(place, new_campaign(), written="now")
+    for held, opens in ((0.2, True), (5.0, False)):
+        with psycopg.connect(place, autocommit=True) as other:
+            other.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+            release = threading.Timer(held, other.execute, ["SELECT pg_advisory_unlock(%s)", (LOCK,)])
+            release.start()
+            began = time.monotonic()
+            if opens:
+                store.opened(place).close()
+            else:
+                with pytest.raises(Busy):
+                    store.opened(place)
+            assert time.monotonic() - began < 1
+            release.cancel()
+            release.join()

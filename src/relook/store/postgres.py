@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 LOCK = 5_271_009
 """The number of the advisory lock that the writer of a database holds; it ends with its connection."""
+
+PATIENCE = 0.6
+"""Seconds that a writer waits for the lock."""
 
 _HOLDER = """
 SELECT a.application_name FROM pg_locks l JOIN pg_stat_activity a USING (pid) JOIN pg_database d ON d.oid = l.database
@@ -93,7 +97,7 @@ class PostgresServer:
         with connection.cursor() as cursor:
             settings = "SELECT set_config('synchronous_commit', 'on', false), current_setting('fsync')"
             synchronous, synced = cursor.execute(settings).fetchone()
-            (taken,) = cursor.execute("SELECT pg_try_advisory_lock(%s)", (LOCK,)).fetchone()
+            taken = self._locked(cursor)
             holder = None if taken else cursor.execute(_HOLDER, (LOCK,)).fetchone()
         connection.commit()
         if not taken:
@@ -101,6 +105,15 @@ class PostgresServer:
             raise Busy(f"{self.name}: one program may write to it at a time, but {name} does; end that one first")
         if (synchronous, synced) != ("on", "on"):
             raise NotAllowed(f"{self.name}: a server that syncs what is committed was needed, but fsync is {synced}")
+
+    def _locked(self, cursor: Any) -> bool:
+        """Take the lock, if it comes free soon: the server may still be at ending the connection that held it."""
+        until = time.monotonic() + PATIENCE
+        while not (taken := cursor.execute("SELECT pg_try_advisory_lock(%s)", (LOCK,)).fetchone()[0]):
+            if time.monotonic() > until:
+                break
+            time.sleep(PATIENCE / 50)
+        return bool(taken)
 
     def settle(self, connection: Any) -> None:
         """Do nothing: a server that failed to sync has ended itself, and what it shows now is on its disk."""
