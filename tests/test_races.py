@@ -1,10 +1,13 @@
 """Many at once for the last answers of a budget: never one too many, never one left while work remains."""
 
+import shutil
 import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
+from multiprocessing import get_context
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,12 +16,13 @@ import pytest
 
 from relook import store
 from relook.campaign import Campaign
-from relook.errors import NotStored
+from relook.errors import Busy, NotStored
 from relook.events import Answer, Lease
-from relook.logbook import chained, entry
+from relook.locks import Lock
+from relook.logbook import Sums, chained, entry
 from relook.store.memory import Memory
 from relook.writer import Action, Writer
-from tests.crashes import GIVEN, asking, new_campaign, rebuilt, telling
+from tests.crashes import GIVEN, PEOPLE, asking, new_campaign, rebuilt, telling
 from tests.diaries import check_log
 from tests.servers import Cluster
 
@@ -174,6 +178,67 @@ class TestThreads:
                 "ALTER TABLE sums RENAME TO kept; CREATE TABLE sums AS SELECT * FROM kept;"
                 "UPDATE sums SET reserved = reserved + 4"
             )
+
+
+def contend(folder: Path, who: str, start: float) -> list[int]:
+    """Answer one item at a time in a process of its own, until none is left; return what was acknowledged."""
+    time.sleep(max(0.0, start - time.monotonic()))
+    told: list[int] = []
+    while True:
+        try:
+            kept = store.opened(folder)
+        except Busy:
+            time.sleep(0.001)
+            continue
+        with closing(Writer(kept, rebuilt)) as writer:
+            lease = writer.do(asking(who))
+            if lease is None:
+                return told
+            writer.do(telling(lease))
+            told.append(lease.number)
+
+
+class TestProcesses:
+    """Processes at one file: whoever holds its lock is alone, and what others read before is worth nothing."""
+
+    def rounds(self, folder: Path, count: int) -> None:
+        with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+            for seed in range(count):
+                budget, place = 1 + seed % 5, folder / str(seed)
+                place.mkdir()
+                store.create(place, new_campaign(budget), written="now")
+                start = time.monotonic() + (5 if seed == 0 else 0.01)
+                told = [pool.submit(contend, place, who, start) for who in PEOPLE]
+                numbers = [number for each in told for number in each.result()]
+                assert sorted(numbers) == list(range(1, budget + 1))
+                with closing(store.reading(place)) as kept:
+                    assert kept.sums() == Sums(budget, 0, budget)
+                    check_log(kept)
+                shutil.rmtree(place)
+
+    @pytest.mark.slow
+    def test_forty_rounds(self, tmp_path: Path) -> None:
+        self.rounds(tmp_path, 40)
+
+    @pytest.mark.nightly
+    @pytest.mark.timeout(3_600)
+    def test_five_thousand_rounds(self, tmp_path: Path) -> None:
+        self.rounds(tmp_path, 5_000)
+
+    def test_is_seen_where_the_file_is_not_locked(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The control: without the lock two decide about the one answer that is left; the tables refuse the second."""
+        store.create(tmp_path, new_campaign(1), written="now")
+        with closing(store.opened(tmp_path)), pytest.raises(Busy):
+            store.opened(tmp_path)
+        monkeypatch.setattr(Lock, "take", lambda *_: None)
+        with closing(store.opened(tmp_path)) as one, closing(store.opened(tmp_path)) as two:
+            both = [
+                chained([entry([Lease(1, 0, who, 0, 1.0, 601.0)])], kept.head, written="now")
+                for who, kept in (("Ada", one), ("Bo", two))
+            ]
+            one.append(both[0])
+            with pytest.raises(NotStored):
+                two.append(both[1])
 
 
 class TestWriters:
