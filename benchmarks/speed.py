@@ -13,8 +13,9 @@ import resource
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
-from time import process_time, time
+from time import perf_counter, process_time, time
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,32 @@ def simulate(inputs: Any, policy: str = "ce") -> dict[str, Any]:
     share = float(curve(campaign.events, given, truth=truth).share_correct[-1])
     visits = picks(campaign.events)
     return {"answers": campaign.spent, "visits": len(visits), "accuracy": 100 * share, "picked": visits}
+
+
+def queue(inputs: Any) -> dict[str, Any]:
+    """Ask and tell through the one writer on SQLite: each lease and each answer is on the disk before it is told."""
+    from relook import store
+    from relook.campaign import Campaign
+    from relook.writer import Writer
+
+    shares = np.random.default_rng(0).random(inputs.items)
+    given, posteriors = Labels(np.zeros(inputs.items, np.int64), 2), Posteriors(np.stack([shares, 1 - shares], 1))
+    campaign = Campaign(given, named("margin"), budget=inputs.steps, posteriors=posteriors)
+    inputs.folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=inputs.folder) as name:
+        store.create(Path(name), campaign, written="now")
+        rankings: Any = {1: posteriors}
+        with closing(
+            Writer(
+                store.opened(Path(name)),
+                lambda events: Campaign.replay(events, given, named("margin"), rankings=rankings),
+            )
+        ) as writer:
+            began = perf_counter()
+            for _ in range(inputs.steps):
+                lease = writer.do(lambda campaign, now: campaign.ask("Ada", now))
+                writer.do(lambda campaign, now, lease=lease: campaign.tell(lease, 1, now))
+            return {"per_second": inputs.steps / (perf_counter() - began)}
 
 
 def paper_posteriors(truth: FloatArray) -> Posteriors:
