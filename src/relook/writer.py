@@ -8,8 +8,8 @@ so that what cannot be written harms nobody else.
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, wait
-from queue import Empty, Full, Queue
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
 from threading import Event as Flag
 from threading import Thread
 from typing import Any, Literal
@@ -115,7 +115,7 @@ class Writer:
         limits: Limits = Limits(),
     ) -> None:
         self._store, self._rebuild, self._clock, self._stamp, self._limits = store, rebuild, clock, stamp, limits
-        self._waiting: Queue[_Asked | None] = Queue(limits.waiting)
+        self._waiting: SimpleQueue[_Asked | None] = SimpleQueue()
         self._broken: RelookError | None = None
         self._dead: BaseException | None = None
         self._closing = self._last = False
@@ -132,12 +132,9 @@ class Writer:
         asked = _Asked(action, check_key(key))
         if self._closing or self._over.is_set():
             raise self._ended()
-        try:
-            self._waiting.put_nowait(asked)
-        except Full:
-            raise Busy(
-                f"writer: {self._limits.waiting} may wait to be written, and as many do; ask again in a second"
-            ) from None
+        if self._waiting.qsize() >= self._limits.waiting:
+            raise Busy(f"writer: {self._limits.waiting} may wait to be written, and as many do; ask again in a second")
+        self._waiting.put(asked)
         if self._over.is_set():
             self._refuse_waiting()
         return asked.future
@@ -146,7 +143,12 @@ class Writer:
         """Do something, and return its result once that is on the disk for good; the same key has the same result."""
         future = self.submit(action, key)
         until = time.monotonic() + self._limits.patience
-        while not wait([future], timeout=0.25).done:
+        while True:
+            try:
+                return future.result(timeout=0.25)
+            except TimeoutError:
+                if future.done():  # the action's own
+                    return future.result()
             if not self._thread.is_alive():
                 self._refuse_waiting()
                 future.cancel()
@@ -156,7 +158,6 @@ class Writer:
                     f"writer: an outcome was needed within {self._limits.patience} seconds, but none came; ask again "
                     "with the same key"
                 )
-        return future.result()
 
     @property
     def status(self) -> Status:
@@ -169,12 +170,7 @@ class Writer:
         """Do what waits, and let go of the store."""
         if not self._closing:
             self._closing = True
-            while self._thread.is_alive():
-                try:
-                    self._waiting.put(None, timeout=0.25)
-                    break
-                except Full:
-                    continue
+            self._waiting.put(None)
             self._thread.join()
             self._store.close()
 
