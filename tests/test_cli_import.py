@@ -146,7 +146,7 @@ class TestRankSet:
         assert "together: linear discriminants on pieces of the words" in first
         assert "together: the mean of linear discriminants, logistic regression and nearest neighbours on" in full
         assert "of the given labels; log loss" in full
-        assert "Wrote s/ranking.csv, page.html\nNext: relook export s --to labels.csv" in said.out
+        assert "Wrote s/ranking.csv, page.html\nNext: relook new NAME --data s --answers N" in said.out
 
     def test_takes_the_probabilities_that_came_along(self, run: Run) -> None:
         reviews(30)

@@ -97,7 +97,7 @@ def rank(
         early = first_ranking(rule, out, guarded=guarded)
         both, _ = set_of(found, split=split, seed=seed, method=method, first=early)
     written = tell_ranking(both, rule, out=out, images=images, guarded=guarded)
-    show.wrote(*written, following=_next(files) if source is None else f"relook export {source} --to labels.csv")
+    show.wrote(*written, following=_next(files) if source is None else f"relook new NAME --data {source} --answers N")
 
 
 def _set(folder: Path) -> "Imported":
