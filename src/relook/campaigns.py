@@ -140,7 +140,7 @@ def trained(decided: Charter, found: Dataset, *, labels: Labels) -> Posteriors:
 
 
 def make(folder: Path, decided: Charter, *, found: Dataset, posteriors: Posteriors | None, begun: Begun) -> Campaign:
-    """Begin a campaign by these charter, with its first ranking; `keep` keeps what happens next too."""
+    """Begin a campaign by its charter, with a first ranking; `keep` keeps what happens next too."""
     charter.write(decided, folder)
     if posteriors is not None:
         rankfiles.write(posteriors, rankfiles.place(folder, 1))
