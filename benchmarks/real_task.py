@@ -145,7 +145,7 @@ def _row(results: Sequence[Mapping[str, Any]], recipe: str, policy: str) -> dict
         "alone": f"{100 * alone:.1f} ({100 * _spread(list(trained.values())):.1f})",
         "shown": f"{100 * share:.2f} ({100 * _spread([r['share_correct'] for r in runs]):.2f}) / {auc:.4f}",
         "asked": "" if asked[0] is None else _wishes(asked),
-        "hardware": f"{hardware}, {', '.join(seconds)}",
+        "hardware": f"{hardware}, {', '.join(dict.fromkeys(seconds))}",
         "passed": reached,
     }
 
