@@ -128,7 +128,7 @@ class Played(msgspec.Struct, frozen=True):
 
     def __call__(self, piece: Piece) -> dict[str, Any]:
         """Return what came of a run."""
-        dataset, posteriors = _dataset(self.folder), _posteriors(self.folder, piece.input)
+        dataset, posteriors = paper_dataset(self.folder), _posteriors(self.folder, piece.input)
         play = _by_relook if piece.simulator == "relook" else _independently
         row: dict[str, Any] = msgspec.to_builtins(piece)
         return row | play(dataset, posteriors, piece=piece)
@@ -234,13 +234,14 @@ def _runs(results: Sequence[Mapping[str, Any]], kind: str, policy: str, *, simul
 
 
 @cache
-def _dataset(folder: str) -> Dataset:
+def paper_dataset(folder: str) -> Dataset:
+    """Return the released code's 5,000 images with its given labels at tau 10."""
     return cifar10h.load(folder, subset="paper", tau=10.0)
 
 
 @cache
 def _posteriors(folder: str, kind: str) -> Posteriors:
-    dataset = _dataset(folder)
+    dataset = paper_dataset(folder)
     if kind == "a":
         truth = np.asarray(dataset.truth)
         logits = np.log(truth + 0.02) + np.random.default_rng(0).normal(0, 1.4, truth.shape)

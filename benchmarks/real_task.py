@@ -10,7 +10,6 @@ draw of labels of their own, and then run once. A seed of answers gives every po
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,16 +19,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from benchmarks.better import BUDGET, paper_dataset
 from relook.annotators import Crowd
-from relook.datasets import cifar10h
 from relook.errors import BadInput
 from relook.policies import Setting, named
+from relook.published import data_folder
 from relook.simulation import Simulation, simulate
-from relook.types import Dataset, Posteriors
+from relook.types import Posteriors
 
 FOLDER = Path(__file__).parent / "posteriors"
 TASK = {"data_set": "cifar10h-paper", "noise": "tau 10"}
-BUDGET = 4_455
 SEEDS: Mapping[str, int] = {"smoke": 1, "paper": 5}
 POLICIES = ("default", "paper", "margin")
 
@@ -86,7 +85,7 @@ class Played(msgspec.Struct, frozen=True):
 
     def __call__(self, piece: Piece) -> dict[str, Any]:
         """Return what came of a campaign."""
-        dataset, posteriors = _dataset(self.folder), stored(self.folder, piece.file)
+        dataset, posteriors = paper_dataset(self.folder), stored(self.folder, piece.file)
         truth = np.asarray(dataset.truth)
         policy = named(piece.policy, Setting(truth=truth, seed=piece.seed))
         plan = Simulation(policy, BUDGET, [Crowd(truth, piece.seed)], posteriors, seed=piece.seed)
@@ -98,10 +97,7 @@ class Played(msgspec.Struct, frozen=True):
 
 def player(data: Path | None) -> Played:
     """Return what plays a campaign out on the data in a folder."""
-    folder = data or os.environ.get("RELOOK_DATA")
-    if not folder:
-        raise BadInput("real task: a folder of data was needed, but none was given; name it, or set RELOOK_DATA to it")
-    return Played(str(folder))
+    return Played(str(data_folder(data, what="the real task")))
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -161,14 +157,9 @@ def _spread(values: Sequence[float]) -> float:
 
 
 @cache
-def _dataset(folder: str) -> Dataset:
-    return cifar10h.load(folder, subset="paper", tau=10.0)
-
-
-@cache
 def stored(folder: str, name: str) -> Posteriors:
     """Return the posteriors of a file in the order of the task's items; a file of other labels is refused."""
-    dataset = _dataset(folder)
+    dataset = paper_dataset(folder)
     with np.load(FOLDER / name, allow_pickle=False) as found:
         values, labels, ids = (found[key] for key in ("posteriors", "labels", "ids"))
     place = {str(row): number for number, row in enumerate(ids.tolist())}
